@@ -1,0 +1,317 @@
+"""The index of the eval rows: every run and every whole row that the training data are searched for.
+
+Ids number all that can be found: first the runs, then whole rows longer than one run, then tiny rows (of which
+only a leaf or record that equals them counts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evalspill_guard.kernel import Batch, Hashes, Places, batch
+
+Ids = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Search = Literal["runs", "whole", "tiny", "none"]
+
+_CHUNK = 2048
+_BITS_PER_RUN = 16
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class Query(NamedTuple):
+    """One eval row to look for: its text, how, the length of its runs (search "runs"), and its length in words."""
+
+    text: str
+    search: Search
+    n: int
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All searched runs of one length: sorted hashes, a bit table that rejects nearly all others, and their ids.
+
+    ids is -1 for a run that only leads to whole rows. Entry i leads to anchors[anchor_bounds[i]:anchor_bounds[i+1]].
+    """
+
+    length: int
+    hashes: Hashes
+    ids: Ids
+    bits: npt.NDArray[np.uint8]
+    shift: int
+    anchor_bounds: Ids
+    anchors: Ids
+
+    def find(self, windows: Hashes) -> tuple[Ids, Ids]:
+        """(places, entries) of the windows that are in the table."""
+        keys = windows >> np.uint64(self.shift)
+        maybe = self.bits.take((keys >> np.uint64(3)).view(np.int64))
+        maybe >>= (keys & np.uint64(7)).astype(np.uint8)
+        maybe &= 1
+        places = np.flatnonzero(maybe)
+        entries = np.searchsorted(self.hashes, windows[places])
+        entries[entries == len(self.hashes)] = 0
+        same = self.hashes[entries] == windows[places]
+        return places[same], entries[same]
+
+
+@dataclass(frozen=True, slots=True)
+class RunIndex:
+    """What a scan looks for.
+
+    tables        one a length of runs
+    whole_*       for each whole row: its length and hash, and for each anchor the row and the run's place in it
+    tiny_*        length and hash of each tiny row, sorted by hash
+    row_bounds    the runs of query q are runs_at[row_bounds[q]:row_bounds[q + 1]], one a place, in order
+    row_hash      hash of each query's whole word sequence
+    row_whole     id that says whether the query stands whole in a record; -1 where it is not searched for
+    """
+
+    tables: tuple[Table, ...]
+    whole_length: Places
+    whole_hash: Hashes
+    anchor_whole: Ids
+    anchor_offset: Ids
+    first_whole: int
+    tiny_length: Places
+    tiny_hash: Hashes
+    first_tiny: int
+    row_bounds: Ids
+    runs_at: Ids
+    row_hash: Hashes
+    row_whole: Ids
+
+    def ids_of(self, row: int) -> Ids:
+        """The run id at each place of a query; empty where it has no runs."""
+        return self.runs_at[self.row_bounds[row] : self.row_bounds[row + 1]]
+
+    def found_in(self, texts: Batch) -> tuple[Ids, Ids]:
+        """(ids, texts) of everything that a batch of texts holds, each pair once, ordered by text."""
+        pairs = [self._by_table(table, texts) for table in self.tables] + [self._tiny(texts)]
+        ids = np.concatenate([pair[0] for pair in pairs])
+        where = texts.order[np.concatenate([pair[1] for pair in pairs])]
+        if not len(ids):
+            return ids, where
+        both = np.unique(np.stack((where, ids), axis=1), axis=0)
+        return both[:, 1], both[:, 0]
+
+    def _by_table(self, table: Table, texts: Batch) -> tuple[Ids, Ids]:
+        places, entries = table.find(texts.windows(table.length))
+        if not len(places):
+            return _NONE, _NONE
+        where = np.searchsorted(texts.texts, places, side="right") - 1
+        inside = places + table.length <= texts.texts[where + 1]
+        places, entries, where = places[inside], entries[inside], where[inside]
+        ids = table.ids[entries]
+        wholes, whole_where = self._wholes(table, texts, places, entries, where)
+        return np.concatenate((ids[ids >= 0], wholes)), np.concatenate((where[ids >= 0], whole_where))
+
+    def _wholes(self, table: Table, texts: Batch, places: Ids, entries: Ids, where: Ids) -> tuple[Ids, Ids]:
+        """Rows that stand whole around a run that was found."""
+        counts = table.anchor_bounds[entries + 1] - table.anchor_bounds[entries]
+        anchors = table.anchors[_ranges(table.anchor_bounds[entries], counts)]
+        wholes, places, where = self.anchor_whole[anchors], np.repeat(places, counts), np.repeat(where, counts)
+        starts = places - self.anchor_offset[anchors]
+        lengths = self.whole_length[wholes]
+        fits = (starts >= texts.texts[where]) & (starts + lengths <= texts.texts[where + 1])
+        wholes, starts, lengths, where = wholes[fits], starts[fits], lengths[fits], where[fits]
+        same = texts.at(starts, lengths) == self.whole_hash[wholes]
+        return wholes[same] + self.first_whole, where[same]
+
+    def _tiny(self, texts: Batch) -> tuple[Ids, Ids]:
+        """Tiny rows that equal a leaf or a whole text."""
+        if not len(self.tiny_hash):
+            return _NONE, _NONE
+        starts = np.concatenate((texts.leaves[:-1], texts.texts[:-1]))
+        lengths = np.concatenate((np.diff(texts.leaves), np.diff(texts.texts)))
+        near = np.isin(lengths, np.unique(self.tiny_length))
+        starts, lengths = starts[near], lengths[near]
+        hashes = texts.at(starts, lengths)
+        entries = np.searchsorted(self.tiny_hash, hashes)
+        entries[entries == len(self.tiny_hash)] = 0
+        same = (self.tiny_hash[entries] == hashes) & (self.tiny_length[entries] == lengths)
+        where = np.searchsorted(texts.texts, starts[same], side="right") - 1
+        return entries[same] + self.first_tiny, where
+
+
+def _ranges(starts: Ids, counts: Ids) -> Ids:
+    """arange(start, start + count) of every pair, one after the other."""
+    ends = np.cumsum(counts)
+    ranges: Ids = np.arange(int(counts.sum())) + np.repeat(starts - (ends - counts), counts)
+    return ranges
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """The runs of a length, of all queries that have such: hash, query and place of each."""
+
+    length: int
+    hashes: Hashes
+    rows: Ids
+    places: Ids
+
+
+def build(queries: Sequence[Query]) -> RunIndex:
+    """Index eval rows; the ids depend on the queries and their order alone."""
+    searches = np.array([_SEARCHES.index(query.search) for query in queries], dtype=np.int64)
+    lengths = np.array([query.words for query in queries], dtype=np.int64)
+    keyed = _key_lengths(queries)
+    row_hash = np.zeros(len(queries), dtype=np.uint64)
+    windows = _windows(queries, keyed, row_hash)
+    return _assemble(searches, lengths, keyed, row_hash, windows)
+
+
+_SEARCHES: tuple[Search, ...] = ("runs", "whole", "tiny", "none")
+_RUNS, _WHOLE, _TINY, _NO = range(4)
+
+
+def _key_lengths(queries: Sequence[Query]) -> Ids:
+    """The length of the runs by which each query is looked up: few lengths, since each costs a pass over the words."""
+    run_lengths = {query.n for query in queries if query.search == "runs"}
+    short = [query.words for query in queries if query.search == "whole"]
+    # Short rows of scripts without spaces are twice as long as others: one key length for each doubling.
+    keys = run_lengths | {min(group) for group in ([w for w in short if w < 8], [w for w in short if w >= 8]) if group}
+
+    def key(query: Query) -> int:
+        if query.search == "runs":
+            return query.n
+        return max((k for k in keys if k <= query.words), default=0) if query.search == "whole" else 0
+
+    return np.array([key(query) for query in queries], dtype=np.int64)
+
+
+def _windows(queries: Sequence[Query], keyed: Ids, row_hash: Hashes) -> list[_Windows]:
+    found: dict[int, list[tuple[Hashes, Ids, Ids]]] = {}
+    for first in range(0, len(queries), _CHUNK):
+        texts = batch([query.text for query in queries[first : first + _CHUNK]])
+        rows = texts.order + first
+        sizes = np.diff(texts.texts)
+        row_hash[rows] = texts.at(texts.texts[:-1], sizes)
+        for length in np.unique(keyed[rows]):
+            if length:
+                mine = np.flatnonzero(keyed[rows] == length)
+                found.setdefault(int(length), []).append(_windows_of(texts, mine, rows[mine], int(length)))
+    return [
+        _sorted_by_row(length, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+        for length, parts in sorted(found.items())
+    ]
+
+
+def _windows_of(texts: Batch, mine: Ids, rows: Ids, length: int) -> tuple[Hashes, Ids, Ids]:
+    starts = texts.texts[mine]
+    counts = texts.texts[mine + 1] - starts - length + 1
+    places = _ranges(starts, counts)
+    return texts.windows(length)[places], np.repeat(rows, counts), places - np.repeat(starts, counts)
+
+
+def _sorted_by_row(length: int, hashes: Hashes, rows: Ids, places: Ids) -> _Windows:
+    order = np.argsort(rows, kind="stable")
+    return _Windows(length, hashes[order], rows[order], places[order])
+
+
+def _assemble(
+    searches: Ids, lengths: Ids, keyed: Ids, row_hash: Hashes, windows: Sequence[_Windows]
+) -> RunIndex:
+    wholes = np.flatnonzero(((searches == _RUNS) & (lengths > keyed)) | (searches == _WHOLE))
+    whole_key, whole_number = _distinct(row_hash[wholes], lengths[wholes])
+    tinies = np.flatnonzero(searches == _TINY)
+    tiny_key, tiny_number = _distinct(row_hash[tinies], lengths[tinies])
+    tables, runs, anchors, run_count = _tables(windows, searches, wholes[whole_key], len(whole_key))
+    row_bounds, runs_at = _runs_by_row(len(searches), runs)
+    first_whole, first_tiny = run_count, run_count + len(whole_key)
+    row_whole = np.full(len(searches), -1, dtype=np.int64)
+    row_whole[wholes] = whole_number + first_whole
+    row_whole[tinies] = tiny_number + first_tiny
+    one_run = np.flatnonzero((searches == _RUNS) & (lengths == keyed))
+    row_whole[one_run] = runs_at[row_bounds[one_run]]
+    return RunIndex(
+        tables=tuple(tables),
+        whole_length=lengths[wholes][whole_key],
+        whole_hash=row_hash[wholes][whole_key],
+        anchor_whole=anchors[0],
+        anchor_offset=anchors[1],
+        first_whole=first_whole,
+        tiny_length=lengths[tinies][tiny_key],
+        tiny_hash=row_hash[tinies][tiny_key],
+        first_tiny=first_tiny,
+        row_bounds=row_bounds,
+        runs_at=runs_at,
+        row_hash=row_hash,
+        row_whole=row_whole,
+    )
+
+
+def _distinct(hashes: Hashes, lengths: Ids) -> tuple[Ids, Ids]:
+    """(first of each distinct pair, number of each pair), sorted by hash, then length."""
+    order = np.lexsort((lengths, hashes))
+    changes = np.ones(len(order), dtype=bool)
+    changes[1:] = (np.diff(hashes[order]) != 0) | (np.diff(lengths[order]) != 0)
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(changes) - 1
+    return order[changes], numbers
+
+
+def _tables(
+    windows: Sequence[_Windows], searches: Ids, whole_rows: Ids, whole_count: int
+) -> tuple[list[Table], list[tuple[Ids, Ids]], tuple[Ids, Ids], int]:
+    """Tables, the run ids of each row, the anchors (whole row, offset), and the number of runs."""
+    tables: list[Table] = []
+    runs: list[tuple[Ids, Ids]] = []
+    anchor_wholes: list[Ids] = []
+    anchor_offsets: list[Ids] = []
+    run_count = anchor_count = 0
+    whole_of_row = np.full(len(searches), -1, dtype=np.int64)
+    whole_of_row[whole_rows] = np.arange(whole_count)
+    for part in windows:
+        chosen, entry_of, counts = np.unique(part.hashes, return_inverse=True, return_counts=True)
+        is_run = searches[part.rows] == _RUNS
+        anchored = _rarest(part, entry_of, counts, whole_of_row)
+        used = np.zeros(len(chosen), dtype=bool)
+        used[entry_of[is_run]] = True
+        tallied = used.copy()
+        used[entry_of[anchored]] = True
+        ids = np.where(tallied, np.cumsum(tallied) - 1 + run_count, -1)
+        runs.append((part.rows[is_run], ids[entry_of[is_run]]))
+        run_count += int(tallied.sum())
+        entries = (np.cumsum(used) - 1)[entry_of[anchored]]
+        order = np.argsort(entries, kind="stable")
+        anchor_wholes.append(whole_of_row[part.rows[anchored]])
+        anchor_offsets.append(part.places[anchored])
+        bounds = np.searchsorted(entries[order], np.arange(int(used.sum()) + 1))
+        tables.append(_table(part.length, chosen[used], ids[used], bounds, order + anchor_count))
+        anchor_count += len(anchored)
+    join = [np.concatenate([_NONE, *column]) for column in (anchor_wholes, anchor_offsets)]
+    return tables, runs, (join[0], join[1]), run_count
+
+
+def _rarest(part: _Windows, entry_of: Ids, counts: Ids, whole_of_row: Ids) -> Ids:
+    """For each whole row in this table its window that fewest rows share: rare here is rare in training, mostly."""
+    mine = np.flatnonzero(whole_of_row[part.rows] >= 0)
+    order = mine[np.lexsort((mine, counts[entry_of[mine]], part.rows[mine]))]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = np.diff(part.rows[order]) != 0
+    return order[first]
+
+
+def _table(length: int, hashes: Hashes, ids: Ids, bounds: Ids, anchors: Ids) -> Table:
+    size = max(10, int(len(hashes) * _BITS_PER_RUN - 1).bit_length())
+    shift = 64 - size
+    keys = hashes >> np.uint64(shift)
+    bits = np.zeros((1 << size) // 8, dtype=np.uint8)
+    np.bitwise_or.at(bits, (keys >> np.uint64(3)).astype(np.int64), np.uint8(1) << (keys & np.uint64(7)).astype(np.uint8))
+    return Table(length, hashes, ids, bits, shift, bounds, anchors)
+
+
+def _runs_by_row(rows: int, runs: Sequence[tuple[Ids, Ids]]) -> tuple[Ids, Ids]:
+    owners = np.concatenate([_NONE, *(pair[0] for pair in runs)])
+    ids = np.concatenate([_NONE, *(pair[1] for pair in runs)])
+    order = np.argsort(owners, kind="stable")
+    bounds = np.zeros(rows + 1, dtype=np.int64)
+    np.cumsum(np.bincount(owners, minlength=rows), out=bounds[1:])
+    return bounds, ids[order]

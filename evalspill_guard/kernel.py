@@ -1,0 +1,153 @@
+"""The hot loop: a batch of texts -> the hash of every word, and from these the hash of any run.
+
+A run's hash is a polynomial over its words' hashes, modulo 2**64. With running sums of word x base**place, the
+hash of the run at any place and of any length is one subtraction and one product, so all N share one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evalspill_guard.text import LEAF_END, RECORD_END, normalise, without_ends
+
+Hashes = npt.NDArray[np.uint64]
+Places = npt.NDArray[np.int64]
+
+_BASE = 0x9E3779B97F4A7C15
+_UNBASE = pow(_BASE, -1, 1 << 64)
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
+_PAD = b" " * 16
+
+
+def _powers(base: int, count: int) -> Hashes:
+    powers = np.full(count, base, dtype=np.uint64)
+    powers[:1] = 1
+    return np.multiply.accumulate(powers)
+
+
+class _Powers:
+    """base**0, base**1, ... and their inverses, grown as longer batches come."""
+
+    def __init__(self) -> None:
+        self._up = self._down = np.ones(1, dtype=np.uint64)
+
+    def up_to(self, count: int) -> tuple[Hashes, Hashes]:
+        if len(self._up) < count:
+            size = max(count, 1 << 16)
+            self._up, self._down = _powers(_BASE, size), _powers(_UNBASE, size)
+        return self._up[:count], self._down[:count]
+
+
+_POWERS = _Powers()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The words of a batch of texts.
+
+    hashes   one a word, in the order of `order`
+    texts    the first word of each text, and the number of words at the end
+    leaves   the first word of each leaf, and the number of words at the end
+    order    which of the given texts stands at each place: ASCII texts first
+    """
+
+    hashes: Hashes
+    sums: Hashes
+    texts: Places
+    leaves: Places
+    order: Places
+
+    def windows(self, length: int) -> Hashes:
+        """The hash of the run of so many words at every place; runs that cross from one text into another too."""
+        count = len(self.hashes) - length + 1
+        if count <= 0:
+            return np.empty(0, dtype=np.uint64)
+        _, down = _POWERS.up_to(count)
+        windows = self.sums[length:] - self.sums[:-length]
+        windows *= down
+        return windows
+
+    def at(self, places: Places, lengths: Places) -> Hashes:
+        """The hashes of single runs, each with a length of its own; every run must lie inside the batch."""
+        _, down = _POWERS.up_to(len(self.sums))
+        hashes: Hashes = (self.sums[places + lengths] - self.sums[places]) * down[places]
+        return hashes
+
+
+def batch(texts: Sequence[str]) -> Batch:
+    """Normalise texts (leaves joined by LEAF_END, no RECORD_END inside) and hash their words."""
+    plain = [number for number, text in enumerate(texts) if text.isascii()]
+    other = [number for number, text in enumerate(texts) if not text.isascii()]
+    parts = [normalise(RECORD_END.join([texts[n] for n in group]) + RECORD_END) for group in (plain, other) if group]
+    order = np.array(plain + other, dtype=np.int64)
+    return _hashed(b"".join([b" ", *parts, _PAD]), order)
+
+
+def join_leaves(leaves: Sequence[str]) -> str:
+    """The text of a record as `batch` takes it."""
+    text = LEAF_END.join(leaves)
+    if RECORD_END in text or text.count(LEAF_END) >= len(leaves):
+        return LEAF_END.join(map(without_ends, leaves))
+    return text
+
+
+def _hashed(buffer: bytes, order: Places) -> Batch:
+    data = np.frombuffer(buffer, dtype=np.uint8)
+    inside = data > 0x20
+    edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+    starts, ends = edges[::2], edges[1::2]
+    hashes = _word_hashes(buffer, starts, ends - starts)
+    up, _ = _POWERS.up_to(len(hashes))
+    sums = np.zeros(len(hashes) + 1, dtype=np.uint64)
+    np.cumsum(hashes * up, out=sums[1:])
+    borders = np.flatnonzero(data < 2)
+    first_words = np.searchsorted(starts, borders)
+    leaves = np.concatenate(([0], first_words))
+    texts = np.concatenate(([0], first_words[data[borders] == 0]))
+    return Batch(hashes, sums, texts, leaves, order)
+
+
+def _load(words: Hashes, places: npt.NDArray[np.intp]) -> Hashes:
+    """Eight bytes at any place, from two aligned loads."""
+    shift = ((places & 7) << 3).astype(np.uint64)
+    at = places >> 3
+    low = words.take(at)
+    low >>= shift
+    high = words.take(at + 1)
+    high <<= np.uint64(63) - shift
+    high <<= np.uint64(1)
+    low |= high
+    return low
+
+
+def _word_hashes(buffer: bytes, starts: npt.NDArray[np.intp], sizes: npt.NDArray[np.intp]) -> Hashes:
+    """Mix a word's bytes, eight at a time; longer words take further turns on the shrinking rest."""
+    words = np.frombuffer(buffer + b" " * (24 - len(buffer) % 8), dtype="<u8").astype(np.uint64, copy=False)
+    hashes = _load(words, starts)
+    hashes &= _MASKS.take(np.minimum(sizes, 8))
+    _mix(hashes)
+    rest = np.flatnonzero(sizes > 8)
+    done = 8
+    while len(rest):
+        more = _load(words, starts[rest] + done)
+        more &= _MASKS.take(np.minimum(sizes[rest] - done, 8))
+        more += hashes[rest] * np.uint64(_BASE)
+        _mix(more)
+        hashes[rest] = more
+        done += 8
+        rest = rest[sizes[rest] > done]
+    return hashes
+
+
+def _mix(hashes: Hashes) -> None:
+    """A bijection that spreads every bit over all (Stafford's variant 13 of MurmurHash3's finaliser)."""
+    hashes ^= hashes >> np.uint64(30)
+    hashes *= _MIX_1
+    hashes ^= hashes >> np.uint64(27)
+    hashes *= _MIX_2
+    hashes ^= hashes >> np.uint64(31)

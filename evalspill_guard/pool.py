@@ -1,0 +1,152 @@
+"""Scan the shards of the training files, and pool what the files of one check hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from evalspill_guard.index import Ids, RunIndex
+from evalspill_guard.model import DataFile, InputFile, Place, Problem, Reading, Shard
+from evalspill_guard.scanner import ShardResult, first_places, scan_shard, summed
+from evalspill_guard.scoring import Findings
+
+Progress = Callable[[int, int], None]
+
+
+class Demands(Protocol):
+    """What a config asks of the training data."""
+
+    @property
+    def max_empty(self) -> Fraction: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedFile:
+    """A training file and what its shards hold, in order."""
+
+    file: DataFile
+    reading: Reading
+    shards: tuple[ShardResult, ...]
+
+    @property
+    def seen(self) -> InputFile:
+        parts = self.shards
+        return InputFile(
+            self.file.path, max(p.bytes for p in parts), parts[0].digest,
+            sum(p.records for p in parts), sum(p.empty for p in parts), sum(p.bad for p in parts),
+        )  # fmt: skip
+
+
+def scan_files(shards: Sequence[Shard], index: RunIndex, progress: Progress | None) -> dict[Shard, ScannedFile]:
+    """Scan every shard once."""
+    sizes = [_size(shard.file) for shard in shards]
+    done, results = 0, {}
+    for shard, size in zip(shards, sizes, strict=True):
+        told = _telling(progress, done, sum(sizes))
+        results[shard] = ScannedFile(shard.file, shard.reading, (scan_shard(shard, index, told),))
+        done += size
+        told(0)
+    return results
+
+
+def _telling(progress: Progress | None, done: int, total: int) -> Callable[[int], None]:
+    return lambda more: progress(done + more, total) if progress else None
+
+
+def _size(file: DataFile) -> int:
+    try:
+        return Path(file.real).stat().st_size
+    except OSError:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The training files of one check, in path order, and what they hold together."""
+
+    files: Sequence[ScannedFile]
+    findings: Findings
+
+    @classmethod
+    def of(cls, files: Sequence[ScannedFile]) -> Pool:
+        return cls(files, _merged(files))
+
+    @property
+    def inputs(self) -> list[InputFile]:
+        return [file.seen for file in self.files]
+
+    @property
+    def records(self) -> int:
+        return sum(seen.records for seen in self.inputs)
+
+    def problems(self, demands: Demands, on_bad_record: str, max_bad: Fraction) -> Iterator[Problem]:
+        """Everything about these files that makes the scan incomplete."""
+        for file in self.files:
+            yield from (shard.fault for shard in file.shards if shard.fault)
+            yield from _bad(file, on_bad_record, max_bad)
+            yield from _without_text(file, demands.max_empty)
+
+
+def _bad(file: ScannedFile, on_bad_record: str, max_bad: Fraction) -> Iterator[Problem]:
+    seen = file.seen
+    if on_bad_record == "skip":
+        if seen.bad > max_bad * seen.records:
+            yield Problem(seen.path, None, f"{seen.bad} of {seen.records} records cannot be read, more than max_bad")
+        return
+    listed, lines = 0, 0
+    for shard in file.shards:
+        for record in shard.bad_records:
+            listed += 1
+            yield Problem(seen.path, record.line + lines, f"this record cannot be read: {record.what}")
+        lines += shard.lines
+    if seen.bad > listed:
+        yield Problem(seen.path, None, f"{seen.bad - listed} more records cannot be read")
+
+
+def _without_text(file: ScannedFile, max_empty: Fraction) -> Iterator[Problem]:
+    seen = file.seen
+    fields = "any leaf" if file.reading.fields is None else ", ".join(file.reading.fields)
+    if not seen.records:
+        if not any(shard.fault for shard in file.shards):
+            yield Problem(seen.path, None, "this training file holds no records")
+    elif seen.empty == seen.records:
+        yield Problem(seen.path, None, f"none of its {seen.records} records yields text in {fields}")
+    elif seen.empty > max_empty * seen.records:
+        yield Problem(seen.path, None, f"{seen.empty} of {seen.records} records yield no text in {fields}, more than max_empty")
+
+
+def _merged(files: Sequence[ScannedFile]) -> Findings:
+    """Counts add up; of the places the first four in file and line order stay."""
+    parts = [(f, s, shard, lines) for f, file in enumerate(files) for s, shard, lines in _with_lines(file)]
+    ids, counts = summed(_joined(p[2].ids for p in parts), _joined(p[2].counts for p in parts))
+    rows = [_numbered(*part) for part in parts]
+    where = first_places(np.concatenate([np.empty((0, 6), dtype=np.int64), *rows]))
+    places: dict[int, list[Place]] = {}
+    for found, file, line, start, shard, ordinal in where.tolist():
+        places.setdefault(found, []).append(Place(file, line, start, shard, ordinal))
+    return Findings(ids, counts, places)
+
+
+def _joined(arrays: Iterable[Ids]) -> Ids:
+    return np.concatenate([np.empty(0, dtype=np.int64), *arrays])
+
+
+def _with_lines(file: ScannedFile) -> Iterator[tuple[int, ShardResult, int]]:
+    lines = 0
+    for number, shard in enumerate(file.shards):
+        yield number, shard, lines
+        lines += shard.lines
+
+
+def _numbered(file: int, number: int, shard: ShardResult, lines: int) -> Ids:
+    """(id, file, line, start, shard, ordinal) of every place of a shard."""
+    size = len(shard.where)
+    ids, line, start, ordinal = shard.where.T
+    return np.stack((ids, np.full(size, file), line + lines, start, np.full(size, number), ordinal), axis=1)
+
+

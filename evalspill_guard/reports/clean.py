@@ -1,0 +1,88 @@
+"""The eval files without the rows that leak: the bytes of the rows kept, as they stand in the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+import xxhash
+
+from evalspill_guard.errors import Unreadable
+from evalspill_guard.model import CheckResult, DataFile, InputFile, RowScore, RunResult
+
+FORMATS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".md", ".text", ".parquet"})
+COMPRESSIONS = frozenset({".gz", ".bz2", ".xz", ".zst"})
+FOLDER = "clean"
+
+
+class CleanInput(Protocol):
+    """An eval file as it was read, in the order of `CheckResult.eval`."""
+
+    @property
+    def file(self) -> DataFile: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def clean_possible(self) -> bool: ...
+    @property
+    def seen(self) -> InputFile: ...
+
+
+class InputChanged(Unreadable):
+    """An eval file is not what it was when it was scanned; `path` is the file as shown."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: changed during the scan; run again when nothing writes to it")
+
+
+def clean_files(result: RunResult, check: CheckResult, inputs: Sequence[CleanInput]) -> dict[str, Iterator[bytes]]:
+    """The clean files of a check by their path in its folder; none where the check is not complete."""
+    if not (result.clean and check.complete):
+        return {}
+    rows = _rows_by_file(check)
+    return {
+        f"{FOLDER}/{clean_path(one.file.path)}": _clean(one, rows.get(number, []))
+        for number, one in enumerate(inputs)
+        if one.clean_possible
+    }
+
+
+def kept(score: RowScore) -> bool:
+    """Whether a row stays in the clean file: what is not flagged, or accepted in the baseline."""
+    return not score.flagged or score.accepted
+
+
+def clean_path(path: str) -> str:
+    """Where the clean file of an input stands below `clean/`; always inside it."""
+    named = {"..": "_up", "/": "_root", "//": "_root"}
+    *folders, name = PurePosixPath(path).parts
+    return "/".join([*(named.get(folder, folder) for folder in folders), clean_name(name)])
+
+
+def clean_name(name: str) -> str:
+    """The file name with `.clean` before the suffixes of its format: `v1.2.jsonl.gz` is `v1.2.clean.jsonl.gz`."""
+    stem, compression = _split(name, COMPRESSIONS)
+    stem, form = _split(stem, FORMATS)
+    return f"{stem}.clean{form}{compression}"
+
+
+def _split(name: str, suffixes: frozenset[str]) -> tuple[str, str]:
+    stem, dot, last = name.rpartition(".")
+    return (stem, dot + last) if f".{last.lower()}" in suffixes and dot else (name, "")
+
+
+def _rows_by_file(check: CheckResult) -> Mapping[int, list[RowScore]]:
+    rows: dict[int, list[RowScore]] = {}
+    for score in check.rows:
+        rows.setdefault(score.row.file, []).append(score)
+    return rows
+
+
+def _clean(one: CleanInput, scores: Sequence[RowScore]) -> Iterator[bytes]:
+    raw = Path(one.file.real).read_bytes()
+    if xxhash.xxh3_128_hexdigest(raw) != one.seen.digest:
+        raise InputChanged(one.file.path)
+    if all(map(kept, scores)):
+        yield raw

@@ -1,0 +1,70 @@
+"""What a check came to, in sentences: for every report that a person reads."""
+
+from __future__ import annotations
+
+from evalspill_guard.model import CheckResult
+
+
+def state(check: CheckResult) -> str:
+    """Passed, Failed or Incomplete; an incomplete check is neither of the others."""
+    if not check.complete:
+        return "Incomplete"
+    return "Passed" if check.passed else "Failed"
+
+
+def verdict(check: CheckResult) -> str:
+    """How many of the rows that were checked are flagged, and how many may be."""
+    checked = check.scored + check.count("whole")
+    accepted = f", {check.accepted:,} of them accepted in the baseline" if check.accepted else ""
+    text = (
+        f"{check.flagged:,} of {_rows(checked)} checked {_are(check.flagged)} flagged{accepted} (limit: {check.limit})."
+    )
+    return text if check.complete else f"The scan is not complete, so this is not the whole result: {text}"
+
+
+def lengths(check: CheckResult) -> str:
+    """N, and how it was reached."""
+    others = {name: n for name, n in check.n_by_class.items() if n != check.n}
+    by_class = "".join(f"; {name} rows: N = {n}" for name, n in check.n_by_class.items()) if others else ""
+    return f"N = {check.n} words{by_class} ({check.n_rule})."
+
+
+def not_checked(check: CheckResult) -> str:
+    """How many rows nothing is known about, and why."""
+    parts = {
+        "too short to score": check.count("too-short"),
+        "hardly more than boilerplate": check.count("boilerplate-only"),
+        "without text": check.count("no-text"),
+    }
+    total = sum(parts.values())
+    if not total:
+        return "Every row was checked."
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in parts.items() if count)
+    return f"{_rows(total)} {'was' if total == 1 else 'were'} not checked: {reasons}."
+
+
+def figures(check: CheckResult) -> list[tuple[str, int, str]]:
+    """The counts of a check: name, count, meaning."""
+    return [
+        ("Rows", len(check.rows), "all rows of the eval set"),
+        ("Scored", check.scored, "long enough to compare by runs of N words: dirty and clean"),
+        ("Dirty", check.count("dirty"), "share at least one run with the training data"),
+        ("Clean", check.count("clean"), "share none"),
+        ("Found whole", check.count("whole"), "too short to score, but the whole row stands in a training record"),
+        ("Too short", check.count("too-short"), "too short to score, and not found whole"),
+        ("Boilerplate only", check.count("boilerplate-only"), "hardly a word outside template text"),
+        ("No text", check.count("no-text"), "no words in the compared fields"),
+        ("Not looked for", check.unchecked, "of the three above: not searched in any way"),
+        ("Flagged", check.flagged, "at or past flag_at, or found whole"),
+        ("Accepted", check.accepted, "flagged, and accepted in the baseline"),
+        ("Boilerplate runs", check.boilerplate_runs, "runs shared by many training records and many rows: not counted"),
+        ("Rows with boilerplate", check.boilerplate_rows, "rows that hold such a run"),
+    ]
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" if count == 1 else f"{count:,} rows"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

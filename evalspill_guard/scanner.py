@@ -1,0 +1,166 @@
+"""Scan one shard of training data: what a worker runs. Counts and places come out, never text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evalspill_guard.errors import Unreadable
+from evalspill_guard.index import Ids, RunIndex
+from evalspill_guard.kernel import batch, join_leaves
+from evalspill_guard.model import Problem, Record, Shard
+from evalspill_guard.readers import open_records
+
+KEPT_PLACES = 4
+_BATCH_CHARACTERS = 400_000
+_BATCH_RECORDS = 4096
+_PENDING = 1_000_000
+_EMPTY = np.empty(0, dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many records hold each thing found, and where the first four of them stand.
+
+    Records must be added in order. `where` has a row of (id, line, start, ordinal) for each place kept.
+    """
+
+    ids: Ids = field(default_factory=lambda: _EMPTY)
+    counts: Ids = field(default_factory=lambda: _EMPTY)
+    where: Ids = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
+    _pending: list[Ids] = field(default_factory=list)
+    _waiting: int = 0
+
+    def add(self, ids: Ids, lines: Ids, starts: Ids, ordinals: Ids) -> None:
+        """One entry for each record and thing found in it."""
+        self._pending.append(np.stack((ids, lines, starts, ordinals), axis=1))
+        self._waiting += len(ids)
+        if self._waiting > _PENDING:
+            self.settle()
+
+    def settle(self) -> None:
+        """Fold what was added into the counts and the first places."""
+        added = np.concatenate([self.where[:0], *self._pending])
+        self._pending, self._waiting = [], 0
+        self.ids, self.counts = summed(
+            np.concatenate((self.ids, added[:, 0])), np.concatenate((self.counts, np.ones(len(added), dtype=np.int64)))
+        )
+        self.where = first_places(np.concatenate((self.where, added)))
+
+
+def summed(ids: Ids, counts: Ids) -> tuple[Ids, Ids]:
+    """Sorted distinct ids with the sum of their counts."""
+    distinct, places = np.unique(ids, return_inverse=True)
+    return distinct, np.bincount(places, weights=counts, minlength=len(distinct)).astype(np.int64)
+
+
+def first_places(where: Ids) -> Ids:
+    """The first four rows of each id (column 0), in the order in which they come."""
+    ordered = where[np.argsort(where[:, 0], kind="stable")]
+    starts = np.searchsorted(ordered[:, 0], ordered[:, 0])
+    return ordered[np.arange(len(ordered)) - starts < KEPT_PLACES]
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A training record that could not be read; its line counts from the shard's first."""
+
+    line: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardResult:
+    """What one shard holds of the index; results of shards add up."""
+
+    ids: Ids
+    counts: Ids
+    where: Ids
+    records: int
+    empty: int
+    bad: int
+    lines: int
+    bytes: int
+    digest: str
+    bad_records: tuple[BadRecord, ...]
+    fault: Problem | None
+
+
+_LISTED_BAD = 20
+
+
+class _Scan:
+    def __init__(self, index: RunIndex, progress: Callable[[int], None]) -> None:
+        self.index, self.progress = index, progress
+        self.tally = Tally()
+        self.records = self.empty = self.bad = 0
+        self.bad_records: list[BadRecord] = []
+
+    def take(self, records: list[Record]) -> None:
+        texts = batch([join_leaves(record.leaves) for record in records])
+        self.empty += int((np.diff(texts.texts) == 0).sum())
+        ids, where = self.index.found_in(texts)
+        if len(ids):
+            lines = np.array([record.line for record in records], dtype=np.int64)
+            starts = np.array([record.start for record in records], dtype=np.int64)
+            self.tally.add(ids, lines[where], starts[where], where + self.records)
+        self.records += len(records)
+        for record in records:
+            if record.bad is not None:
+                self.bad += 1
+                if len(self.bad_records) < _LISTED_BAD:
+                    self.bad_records.append(BadRecord(record.line, record.bad))
+
+
+def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
+    """Lists of records of about the same amount of text; a fault comes after the records before it."""
+    waiting: list[Record] = []
+    size = 0
+    try:
+        for record in records:
+            waiting.append(record)
+            for leaf in record.leaves:
+                size += len(leaf)
+            if size > _BATCH_CHARACTERS or len(waiting) >= _BATCH_RECORDS:
+                yield waiting
+                waiting, size = [], 0
+    except Unreadable:
+        if waiting:
+            yield waiting
+        raise
+    if waiting:
+        yield waiting
+
+
+def _ignore(_: int) -> None:
+    """Nobody watches."""
+
+
+def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = _ignore) -> ShardResult:
+    """Search one shard for everything in the index; `progress` is told the bytes read so far."""
+    scan = _Scan(index, progress)
+    fault: Problem | None = None
+    lines = size = 0
+    digest = ""
+    try:
+        with open_records(shard.file, shard.reading, "train", shard.start, shard.end) as stream:
+            try:
+                for records in _batches(stream):
+                    scan.take(records)
+                    progress(stream.source.raw_bytes)
+            finally:
+                lines = stream.lines
+            digest, size = stream.source.digest(), stream.source.size
+    except Unreadable as error:
+        fault = Problem(shard.file.path, error.line, error.what)
+    except OSError as error:
+        fault = Problem(shard.file.path, None, f"could not be read: {error.strerror or type(error).__name__}")
+    scan.tally.settle()
+    return ShardResult(
+        scan.tally.ids, scan.tally.counts, scan.tally.where, scan.records, scan.empty, scan.bad,
+        lines, size, digest, tuple(scan.bad_records), fault,
+    )  # fmt: skip
+
+

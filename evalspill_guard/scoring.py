@@ -1,0 +1,252 @@
+"""From what a scan found to a figure for each eval row, and from the figures to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from evalspill_guard.index import Ids, Mask, Query, RunIndex, Search
+from evalspill_guard.kernel import batch
+from evalspill_guard.model import EvalRow, Outcome, Place, RowScore, Script
+from evalspill_guard.text import CAP, FLOOR, choose_n, scaled
+
+SMALLEST_SEARCHED = 3
+SCRIPTS: tuple[Script, ...] = ("spaced", "chinese", "japanese", "thai")
+
+
+@dataclass(frozen=True, slots=True)
+class BoilerplateRule:
+    """A run is boilerplate when more than `records` records and at least `rows` distinct rows hold it.
+
+    `rows` is a number, or a share of the rows with distinct words; never fewer than two.
+    """
+
+    records: int
+    rows: Fraction | int
+
+    def least_rows(self, distinct: int) -> int:
+        wanted = self.rows if isinstance(self.rows, int) else ceil(self.rows * distinct)
+        return max(2, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRule:
+    """A row is flagged when one of these is reached; `any`: as soon as one live run is found."""
+
+    coverage: Fraction | None = Fraction(1, 2)
+    longest: int | None = 40
+    containment: Fraction | None = None
+    any: bool = False
+
+    def applies(self, score: RowScore) -> bool:
+        if score.outcome == "whole" or score.stands_whole:
+            return True
+        return score.outcome == "dirty" and (
+            self.any
+            or (self.coverage is not None and score.coverage >= self.coverage)
+            or (self.longest is not None and score.longest >= self.longest)
+            or (self.containment is not None and score.containment >= self.containment)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """The lengths in words that decide how a row is looked for, for each class of rows."""
+
+    n: Mapping[Script, int]
+    short_rows: int | None
+
+    def floor(self, script: Script) -> int:
+        """Below it a row is too short to score."""
+        return min(scaled(FLOOR, script), self.n[script])
+
+    def search(self, row: EvalRow) -> Search:
+        """How a row is looked for."""
+        if row.words >= self.floor(row.script):
+            return "runs"
+        if self.short_rows is None or row.words < SMALLEST_SEARCHED:
+            return "none"
+        return "whole" if row.words >= scaled(self.short_rows, row.script) else "tiny"
+
+    def query(self, row: EvalRow) -> Query:
+        return Query(row.text, self.search(row), min(self.n[row.script], row.words), row.words)
+
+
+def lengths_for(rows: Sequence[EvalRow], n: int | None, short_rows: int | None) -> Lengths:
+    """N for each class of rows: as set, or by GPT-3's rule from the rows of that class."""
+    chosen = {
+        script: n if n is not None else choose_n([row.words for row in rows if row.script == script], script)
+        for script in SCRIPTS
+    }
+    return Lengths(chosen, short_rows)
+
+
+def n_rule(n: int | None) -> str:
+    """How N was reached, in words."""
+    if n is not None:
+        return "fixed in the config"
+    return f"5th percentile of the rows' lengths in words, from {FLOOR} to {CAP} (GPT-3, appendix C), scaled for scripts without spaces"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the pooled training files of a check hold: for each id found how many records, and its first places."""
+
+    ids: Ids
+    counts: Ids
+    places: Mapping[int, Sequence[Place]]
+
+    def count(self, ids: Ids) -> Ids:
+        """For each id the number of training records that hold it."""
+        if not len(self.ids):
+            return np.zeros(len(ids), dtype=np.int64)
+        at = np.searchsorted(self.ids, ids)
+        at[at == len(self.ids)] = 0
+        return np.where(self.ids[at] == ids, self.counts[at], 0)
+
+    def first(self, ids: Iterable[int]) -> list[Place]:
+        """The first places of these ids, each once, in file and line order."""
+        return sorted({place for one in ids for place in self.places.get(one, ())})
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRow:
+    """A row's figures, and what is needed to look up its evidence: the live runs found and where they stand."""
+
+    score: RowScore
+    live_at: Mask
+    places: Sequence[Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """All rows of a check, and what the boilerplate filter touched."""
+
+    rows: Sequence[ScoredRow]
+    boilerplate_runs: int
+    boilerplate_rows: int
+
+
+def score_rows(
+    rows: Sequence[EvalRow],
+    fingerprints: Sequence[str],
+    lengths: Lengths,
+    index: RunIndex,
+    first: int,
+    findings: Findings,
+    rule: BoilerplateRule | None,
+    ignored: Sequence[str] = (),
+) -> Scored:
+    """Score the rows that are queries first, first + 1, ... of the index. `longest` is exact only for whole rows."""
+    scorer = _Scorer(lengths, index, first, findings)
+    boilerplate = scorer.boilerplate(len(rows), rule, ignored)
+    scored = [scorer.score(row, mark, first + at, boilerplate) for at, (row, mark) in enumerate(zip(rows, fingerprints, strict=True))]
+    touched = [s for s in scored if s.score.runs < s.score.runs_all]
+    return Scored(scored, len(boilerplate), len(touched))
+
+
+_NO_RUNS = np.zeros(0, dtype=bool)
+
+
+class _Scorer:
+    def __init__(self, lengths: Lengths, index: RunIndex, first: int, findings: Findings) -> None:
+        self.lengths, self.index, self.first, self.findings = lengths, index, first, findings
+
+    def boilerplate(self, rows: int, rule: BoilerplateRule | None, ignored: Sequence[str]) -> Ids:
+        """The sorted ids of this check's boilerplate runs."""
+        bounds = self.index.row_bounds[self.first : self.first + rows + 1]
+        mine = self.index.runs_at[bounds[0] : bounds[-1]]
+        named = np.intersect1d(mine, _ids_in(self.index, ignored))
+        if rule is None:
+            return named
+        often = self.findings.ids[self.findings.counts > rule.records]
+        at = np.flatnonzero(np.isin(mine, often))
+        owners = self._distinct_rows(rows)[np.searchsorted(bounds - bounds[0], at, side="right") - 1]
+        pairs = np.unique(np.stack((mine[at], owners), axis=1), axis=0)
+        ids, counts = np.unique(pairs[:, 0], return_counts=True)
+        return np.union1d(named, ids[counts >= rule.least_rows(self._distinct_count(rows))])
+
+    def _distinct_rows(self, rows: int) -> Ids:
+        """For each row a number that rows with the same words share."""
+        return np.unique(self.index.row_hash[self.first : self.first + rows], return_inverse=True)[1]
+
+    def _distinct_count(self, rows: int) -> int:
+        hashes = self.index.row_hash[self.first : self.first + rows]
+        return len(np.unique(hashes[hashes != 0]))  # only a row of no words has the hash 0
+
+    def score(self, row: EvalRow, mark: str, query: int, boilerplate: Ids) -> ScoredRow:
+        search = self.lengths.search(row)
+        if search == "runs":
+            return self._by_runs(row, mark, query, boilerplate)
+        return self._short(row, mark, query, search)
+
+    def _stands_whole(self, query: int) -> int:
+        """The number of training records in which the row stands whole."""
+        whole = self.index.row_whole[query : query + 1]
+        return 0 if whole[0] < 0 else int(self.findings.count(whole)[0])
+
+    def _short(self, row: EvalRow, mark: str, query: int, search: Search) -> ScoredRow:
+        records = self._stands_whole(query)
+        outcome: Outcome = "whole" if records else "no-text" if not row.words else "too-short"
+        score = RowScore(row, outcome, mark, looked_for=search != "none")
+        if not records:
+            return ScoredRow(score, _NO_RUNS, ())
+        score = replace(score, covered=row.words, longest=row.words, stands_whole=True, train_records=records)
+        return ScoredRow(score, _NO_RUNS, self.findings.first([int(self.index.row_whole[query])]))
+
+    def _by_runs(self, row: EvalRow, mark: str, query: int, boilerplate: Ids) -> ScoredRow:
+        ids = self.index.ids_of(query)
+        n = row.words - len(ids) + 1
+        found_at = self.findings.count(ids) > 0
+        whole = self._stands_whole(query) if found_at.any() else 0
+        live_at = np.ones(len(ids), dtype=bool) if whole else ~np.isin(ids, boilerplate)
+        hits = found_at & live_at
+        runs, live, found, hit = (len(np.unique(ids[mask])) for mask in (live_at | True, live_at, found_at, hits))
+        outside = row.words - _covered(~live_at, n)
+        score = RowScore(
+            row, "clean", mark, n=n, runs=live, runs_found=hit, runs_all=runs,
+            runs_found_all=found, covered=_covered(hits, n), stands_whole=bool(whole),
+        )  # fmt: skip
+        if not hit:
+            only = live < runs and outside < self.lengths.floor(row.script)
+            score = replace(score, outcome="boilerplate-only", looked_for=False) if only else score
+            return ScoredRow(score, hits, ())
+        records = int(self.findings.count(ids[hits]).max())
+        score = replace(score, outcome="dirty", longest=row.words if whole else 0, train_records=records)
+        held_by = [int(self.index.row_whole[query])] if whole else np.unique(ids[hits]).tolist()
+        return ScoredRow(score, hits, self.findings.first(held_by))
+
+
+def _covered(starts: Mask, n: int) -> int:
+    """The number of words inside at least one of the runs of n words that start here."""
+    change = np.zeros(len(starts) + n, dtype=np.int64)
+    change[:-n] += starts
+    change[n:] -= starts
+    return int((np.cumsum(change) > 0).sum())
+
+
+def _ids_in(index: RunIndex, texts: Sequence[str]) -> Ids:
+    """The runs that stand in these texts."""
+    return index.found_in(batch(list(texts)))[0] if texts else np.zeros(0, dtype=np.int64)
+
+
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """How many flagged rows are accepted: a number, or a share of the rows scored and those found whole."""
+
+    count: int | None = 0
+    share: Fraction | None = None
+
+    def allowed(self, checked: int) -> Fraction:
+        return self.share * checked if self.share is not None else Fraction(self.count or 0)
+
+    def passes(self, scores: Sequence[RowScore]) -> bool:
+        """Whether the flagged rows that no baseline accepts stay within the limit."""
+        checked = sum(score.outcome in ("dirty", "clean", "whole") for score in scores)
+        return sum(score.flagged and not score.accepted for score in scores) <= self.allowed(checked)

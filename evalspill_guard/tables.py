@@ -1,0 +1,99 @@
+"""What a person reads after a check, as values: labels, cells and sentences, never row text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from evalspill_guard.fields import FieldInfo
+from evalspill_guard.model import CheckResult, RowScore
+
+WORST = 10
+
+
+class Table(NamedTuple):
+    """A titled table of strings."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def share(value: float) -> str:
+    """Four decimals, rounded down."""
+    return f"{int(value * 10_000) / 10_000:.4f}"
+
+
+def figures(check: CheckResult) -> Table:
+    """One check's figures."""
+    by_class = ", ".join(f"{name} {n}" for name, n in check.n_by_class.items())
+    rows = (
+        ("N", f"{check.n} ({check.n_rule}; {by_class})"),
+        ("rows", str(len(check.rows))),
+        ("scored", str(check.scored)),
+        ("too short to score", str(check.count("too-short"))),
+        ("boilerplate-only", str(check.count("boilerplate-only"))),
+        ("no text", str(check.count("no-text"))),
+        ("unchecked", str(check.unchecked)),
+        ("dirty", str(check.count("dirty"))),
+        ("clean", str(check.count("clean"))),
+        ("found whole (short rows)", str(check.count("whole"))),
+        ("flagged", f"{check.flagged} ({check.accepted} accepted)"),
+        ("boilerplate filter", f"{check.boilerplate_runs} runs, {check.boilerplate_rows} rows touched"),
+        ("training", f"{sum(f.records for f in check.train)} records in {len(check.train)} files, "
+                     f"{sum(f.empty for f in check.train)} without text, {sum(f.bad for f in check.train)} unreadable"),
+        ("gate", f"{check.flagged - check.accepted} flagged, {check.limit} allowed"),
+        ("verdict", verdict(check)),
+    )  # fmt: skip
+    return Table(f"check {check.name}", ("figure", "value"), rows)
+
+
+def verdict(check: CheckResult) -> str:
+    """The gate's answer in a word or two."""
+    if not check.complete:
+        return "INCOMPLETE"
+    return "passed" if check.passed else "FAILED"
+
+
+def worst_rows(check: CheckResult) -> Table:
+    """The ten rows with most overlap."""
+    found = sorted((s for s in check.rows if s.found), key=_badness)[:WORST]
+    cells = tuple(
+        (
+            f"{check.eval_path(s)}:{s.row.line}", s.row.id or "", s.kind, share(float(s.containment)) if s.runs else "",
+            share(float(s.coverage)), str(s.longest), "yes" if s.flagged else "no",
+            f"{s.evidence.train_file}:{s.evidence.train_line}" if s.evidence else "",
+        )
+        for s in found
+    )  # fmt: skip
+    header = ("eval row", "id", "kind", "containment", "coverage", "longest", "flagged", "first found in")
+    return Table(f"worst rows of {check.name}", header, cells)
+
+
+def _badness(score: RowScore) -> tuple[bool, int, float, int, int, int]:
+    return (
+        not score.flagged, -score.longest, -float(score.coverage), -score.runs_found, score.row.file, score.row.row,
+    )  # fmt: skip
+
+
+def field_table(infos: Sequence[FieldInfo]) -> Table:
+    """The leaf paths of a file, and which of them are compared."""
+    cells = tuple(
+        (info.path, f"{float(info.fill):.0%}", f"{float(info.average):.0f}", f"{float(info.top_share):.0%}",
+         "yes" if info.chosen else "no", info.why)
+        for info in infos
+    )  # fmt: skip
+    return Table("fields", ("leaf path", "filled", "average length", "most common", "chosen", "why"), cells)
+
+
+def plain(table: Table) -> str:
+    """A table as aligned text."""
+    rows = [table.header, *table.rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(table.header))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([table.title, *("  " + line for line in lines)])
+
+
+def render_table(infos: Sequence[FieldInfo]) -> str:
+    """The field table as text."""
+    return plain(field_table(infos))

@@ -1,0 +1,61 @@
+"""Modules import in one direction only."""
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "evalspill_guard"
+LAYERS = (
+    ("__main__",),
+    ("cli",),
+    ("setup", "pipeline", "tables"),
+    ("gather", "reports"),
+    ("config", "schema", "yamlfile"),
+    ("pool", "evalset", "evidence"),
+    ("scanner",),
+    ("readers",),
+    ("scoring",),
+    ("index", "files", "proposal"),
+    ("fields",),
+    ("kernel",),
+    ("text",),
+    ("model",),
+    ("errors", "sink", "__init__"),
+)
+RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
+
+
+def _module(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def _imports(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("evalspill_guard"):
+            parts = (node.module or "").split(".")
+            names |= {parts[1]} if len(parts) > 1 else {"__init__"}
+    return names
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {_module(path) for path in PACKAGE.rglob("*.py")} == set(RANK)
+
+
+def test_modules_import_only_from_their_own_layer_or_below() -> None:
+    upward = [
+        (path.name, name)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name in _imports(path)
+        if name != "__init__" and RANK[name] < RANK[_module(path)]
+    ]
+    assert upward == []
+
+
+def test_only_the_command_line_prints_or_exits() -> None:
+    calls = [
+        path.name
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "exit")
+    ]
+    assert calls == []

@@ -1,0 +1,91 @@
+"""Words: one normalisation for both sides."""
+
+import string
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalspill_guard.text import choose_n, scaled, script, spans, words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("don't", ["don", "t"]),
+        ("3.14", ["3", "14"]),
+        ("state-of-the-art --", ["state", "of", "the", "art"]),
+        ("İstanbul ΣΟΦΟΣ", ["istanbul", "σοφοσ"]),
+        ("ﬁne\u00adtune\ufeff", ["finetune"]),
+        ("a\u200bb", ["ab"]),
+        ("cafe\u0301 ＡＢ", ["café", "ab"]),
+        ("\u0301a -\u0301\u0302b", ["a", "b"]),
+        ("我是abc１", ["我", "是", "abc1"]),
+        ("ก็ดี", ["ก็", "ดี"]),
+        ("\ud800x\udfffy\ufffdz\x00w", ["x", "y", "z", "w"]),
+        ("বাংলা ভাষা", ["বাংলা", "ভাষা"]),
+        ("½", ["1", "2"]),
+        ("❤\ufe0f 1\ufe0f", ["1"]),
+        ("", []),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize("mark", string.punctuation)
+def test_all_ascii_punctuation_separates(mark: str) -> None:
+    assert words(f"a{mark}b é{mark}b") == ["a", "b", "é", "b"]
+
+
+def test_nfkc_gives_no_character_that_an_earlier_rule_drops() -> None:
+    kept = (chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cf", "Cs"))
+    dropped = [c for c in kept if any(unicodedata.category(d) == "Cf" for d in unicodedata.normalize("NFKC", c))]
+    assert dropped == []
+
+
+@given(st.text())
+def test_spans_belong_to_the_words(text: str) -> None:
+    places = spans(text)
+    assert len(places) == len(words(text))
+    assert all(0 <= first < last <= len(text) for first, last in places)
+
+
+@given(st.text(st.sampled_from("aB é-我ก็カ．ß"), max_size=30))
+def test_a_span_holds_its_word(text: str) -> None:
+    for (first, last), word in zip(spans(text), words(text), strict=True):
+        assert word in words(text[first:last])
+
+
+@given(st.text())
+def test_words_are_stable(text: str) -> None:
+    assert words(" ".join(words(text))) == words(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("one two", "spaced"),
+        ("我是 one", "chinese"),
+        ("我 one", "spaced"),
+        ("カな我是我是我是我是", "japanese"),
+        ("ก็ดี我", "thai"),
+        ("", "spaced"),
+    ],
+)
+def test_script_of_a_row(text: str, expected: str) -> None:
+    assert script(words(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [([20] * 40, 13), ([3] * 40, 8), ([9] * 2 + [20] * 38, 9), ([9] + [20] * 19, 9), ([9] + [20] * 20 + [0] * 9, 13), ([], 8)],
+)
+def test_n_is_the_fifth_percentile_by_nearest_rank(lengths: list[int], expected: int) -> None:
+    assert choose_n(sorted(lengths), "spaced") == expected
+
+
+def test_lengths_are_scaled_for_scripts_without_spaces_and_rounded_up() -> None:
+    assert [scaled(5, kind) for kind in ("spaced", "chinese", "japanese", "thai")] == [5, 5, 8, 10]
+    assert (scaled(13, "japanese"), scaled(13, "thai")) == (20, 26)
