@@ -1,92 +1,129 @@
-"""Leaf paths, and the texts of a record that they select.
+"""The texts of a record that leaf paths select.
 
-Two values of one duplicated key are both data, but every fast parser keeps the last alone. So a record is parsed fast,
-the keys that were met are counted against what its bytes hold, and where they do not add up it is parsed again with
-all its pairs. The counts may ask for that too often; they never miss a hidden value.
+Both values of a duplicate key are data, but a fast parser keeps the last alone. So a record is parsed fast, the keys
+met are counted against what its bytes hold, and where the two differ it is parsed again with every pair. The counts
+may differ without need; they never agree while a value is hidden.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any
 
 import orjson
 
-from evalspill_guard.paths import Each, FieldError, FieldPath, Key, Step, Where, parse_path
+from evalspill_guard.fieldtable import FieldInfo, propose, table
+from evalspill_guard.jsontext import DECODER, Pairs, decode, decode_pairs, is_data_url, leaf_text
+from evalspill_guard.paths import (
+    Each,
+    FieldError,
+    FieldPath,
+    Key,
+    Shape,
+    Step,
+    disjoint,
+    literal,
+    names,
+    parse_path,
+    shape,
+)
 
-__all__ = ["DECODER", "FieldError", "FieldPath", "Pairs", "Selector", "decode", "leaf_text", "parse_path"]
+__all__ = [
+    "DECODER",
+    "FieldError",
+    "FieldInfo",
+    "FieldPath",
+    "Pairs",
+    "Selector",
+    "decode",
+    "parse_path",
+    "propose",
+    "table",
+]
 
-MAX_DEPTH = 200  # well inside what the parsers and the interpreter's stack can take, wherever a record is read
-_INT_DIGITS = 4_000  # below the interpreter's own limit for int(), which is 4,300
-_EXACT = 2.0**63  # orjson turns integers beyond 64 bits into floats
-_REPARSE = 1 << 60  # added to a count of keys, it makes sure that the count cannot match
-_DATA_URL = re.compile(r"data:[^\s,]*;base64,[A-Za-z0-9+/=_%-]*\s*", re.IGNORECASE)
+MAX_DEPTH = 200  # the same wherever a record is read, and well inside the interpreter's stack
+_EXACT = 2.0**63  # the fast parser turns integers beyond 64 bits into floats
+_UNSURE = 1 << 60  # added to a count, it makes sure that the count differs
 _ESCAPED_ASCII = re.compile(rb"\\u00[2-7]")
-_PLAIN_KEY = re.compile(r'[ -!#-.0-\[\]-~]+')  # printable ASCII that JSON writes in one way only: no quote, \ or /
+_ONE_SPELLING = re.compile(r"[ !#-.0-\[\]-~]+")  # printable ASCII without the quote, \ and /: nothing else is escaped
 
 
-class Pairs:
-    """A JSON object in which a key stands more than once; every pair, in document order."""
+class Selector:
+    """Selects the texts of a record: those that `paths` name, in that order, or every text leaf (None)."""
 
-    __slots__ = ("pairs",)
+    def __init__(self, paths: Sequence[str] | None) -> None:
+        parsed = [parse_path(path) for path in paths or ()]
+        self._every = not any(path.steps for path in parsed)
+        self._paths = [(literal(path), [_walk(step) for step in path.steps]) for path in parsed]
+        self._apart = all(disjoint(one, two) for one, two in combinations(parsed, 2))
+        self._shape = shape(parsed)
+        self._names = sorted(names(self._shape))
+        self._quoted = [f'"{name}"'.encode("utf-8", "replace") for name in self._names]
+        self.from_json = _every_leaf if self._every else self._named if self._countable() else self._exact
 
-    def __init__(self, pairs: list[tuple[str, object]]) -> None:
-        self.pairs = pairs
+    def _countable(self) -> bool:
+        return self._apart and all(_ONE_SPELLING.fullmatch(name) and not name.isdecimal() for name in self._names)
 
-    def __repr__(self) -> str:
-        return f"Pairs({len(self.pairs)})"
+    def leaves(self, value: object) -> list[str]:
+        """The selected texts of a parsed record; a leaf that two paths name counts once, where it is named first."""
+        found: list[str] = []
+        if self._every:
+            _gather((value,), found)
+            return found
+        if len(self._paths) == 1:
+            self._select(value, found)
+            return found
+        self._select(_with_own_leaves(value), found)
+        return [str(leaf) for leaf in {id(leaf): leaf for leaf in found}.values()]
+
+    def _named(self, raw: bytes) -> list[str]:
+        """The selected texts of a JSON text. No key that a path names may stand in it more often than it is met."""
+        try:
+            value = orjson.loads(raw)
+        except ValueError:
+            return self._exact(raw)
+        if sum(map(raw.count, self._quoted)) != _count(value, self._shape):
+            return self._exact(raw)
+        if b"\\" in raw and b"\\u00" in raw and _ESCAPED_ASCII.search(raw):
+            return self._exact(raw)
+        found: list[str] = []
+        return found if self._select(value, found) else self._exact(raw)
+
+    def _exact(self, raw: bytes) -> list[str]:
+        return self.leaves(decode_pairs(raw))
+
+    def _select(self, value: object, found: list[str]) -> bool:
+        """Append the selected texts; whether all of them are plain, so that no parser can have lost a part."""
+        plain = True
+        for name, steps in self._paths:
+            nodes = _by_key(name, [value]) if name else []
+            if not nodes:
+                nodes = [value]
+                for step in steps:
+                    nodes = step(nodes)
+            plain = _gather_named(nodes, found) and plain
+        return plain
 
 
-def _object(pairs: list[tuple[str, object]]) -> object:
-    values = dict(pairs)
-    return values if len(values) == len(pairs) else Pairs(pairs)
-
-
-def _integer(digits: str) -> object:
-    return int(digits) if len(digits) <= _INT_DIGITS else digits
-
-
-DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
-
-
-def decode(raw: bytes | str) -> object:
-    """The value of a JSON text; objects with duplicate keys as orjson sees them (last value) unless it refuses."""
+def _every_leaf(raw: bytes) -> list[str]:
+    """Every text of a JSON text. Its colons are those of its entries and of its strings, unless some are escaped."""
+    found: list[str] = []
     try:
-        return orjson.loads(raw)
+        colons = _gather((orjson.loads(raw),), found)
     except ValueError:
-        return decode_pairs(raw)
+        colons = _UNSURE
+    if raw.count(b":") == colons and not (b"\\" in raw and b"\\u003" in raw):
+        return found
+    found = []
+    _gather((decode_pairs(raw),), found)
+    return found
 
 
-def decode_pairs(raw: bytes | str) -> object:
-    """The value of a JSON text with all pairs of every object; a ValueError says where it broke, never what stood there."""
-    try:
-        text = raw if isinstance(raw, str) else raw.decode()
-        return DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not valid JSON: {error.msg}, line {error.lineno}, column {error.colno}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not valid UTF-8 at byte {error.start}") from None
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def leaf_text(value: object) -> str | None:
-    """The text of a string or number; None for what is no text."""
-    if isinstance(value, str):
-        return None if not value or _is_data_url(value) else value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return str(value)
-    return None
-
-
-def _is_data_url(text: str) -> bool:
-    return text[0] in "dD" and _DATA_URL.fullmatch(text) is not None
-
-
-def _gather(values: Iterable[object], found: list[str], depth: int = 0) -> int:
-    """Append the text of every leaf below `values`; the colons that their JSON must hold (keys with colons apart)."""
+def _gather(values: Iterable[Any], found: list[str], depth: int = 0) -> int:
+    """Append every text below `values`; the number of entries there, and of colons in the strings."""
     if depth > MAX_DEPTH:
         raise ValueError("nested too deeply")
     colons = 0
@@ -94,16 +131,15 @@ def _gather(values: Iterable[object], found: list[str], depth: int = 0) -> int:
         kind = type(value)
         if kind is str:
             if value:
-                colons += value.count(":")  # type: ignore[attr-defined]
-                if value[0] not in "dD" or not _is_data_url(value):  # type: ignore[index,arg-type]
-                    found.append(value)  # type: ignore[arg-type]
-        elif value is None or kind is bool:
-            continue
+                if ":" in value:  # far cheaper than to count none
+                    colons += value.count(":")
+                if value[0] not in "dD" or not is_data_url(value):
+                    found.append(value)
         elif kind is dict:
-            colons += len(value) + _gather(value.values(), found, depth + 1)  # type: ignore[arg-type,attr-defined]
+            colons += len(value) + _gather(value.values(), found, depth + 1)
         elif kind is list:
-            colons += _gather(value, found, depth + 1)  # type: ignore[arg-type]
-        else:
+            colons += _gather(value, found, depth + 1)
+        elif value is not None and kind is not bool:
             colons += _gather_rare(value, found, depth)
     return colons
 
@@ -114,4 +150,85 @@ def _gather_rare(value: object, found: list[str], depth: int) -> int:
     text = leaf_text(value)
     if text is not None:
         found.append(text)
-    return _REPARSE if isinstance(value, float) and abs(value) >= _EXACT else 0
+    return _UNSURE if isinstance(value, float) and abs(value) >= _EXACT else 0
+
+
+def _gather_named(nodes: list[Any], found: list[str]) -> bool:
+    """Append every text below `nodes`; False where that may be an object, or a number that was rounded."""
+    plain = True
+    for node in nodes:
+        if type(node) is not str:
+            plain = plain and all(map(_is_plain, node if type(node) is list else (node,)))
+    _gather(nodes, found)
+    return plain
+
+
+def _is_plain(value: object) -> bool:
+    return not isinstance(value, (dict, list)) and not (isinstance(value, float) and abs(value) >= _EXACT)
+
+
+def _walk(step: Step) -> Callable[[list[Any]], list[Any]]:
+    if isinstance(step, Key):
+        return partial(_by_key, step.name)
+    return _each if isinstance(step, Each) else partial(_where, step.key, step.value)
+
+
+def _by_key(name: str, nodes: list[Any]) -> list[Any]:
+    chosen = []
+    for node in nodes:
+        if type(node) is dict:
+            if name in node:
+                chosen.append(node[name])
+        else:
+            chosen += _by_key_rare(name, node)
+    return chosen
+
+
+def _by_key_rare(name: str, node: object) -> list[Any]:
+    """The values of a key of a Pairs, or the list element at a place (which has one spelling: 0, not 00)."""
+    if isinstance(node, Pairs):
+        return [value for key, value in node.pairs if key == name]
+    if not isinstance(node, list) or not name.isdecimal() or len(name) > 9 or name != str(int(name)):
+        return []
+    return node[int(name) : int(name) + 1]
+
+
+def _each(nodes: list[Any]) -> list[Any]:
+    return [item for node in nodes if type(node) is list for item in node]
+
+
+def _where(key: str, wanted: str, nodes: list[Any]) -> list[Any]:
+    return [item for item in _each(nodes) if wanted in map(leaf_text, _by_key(key, [item]))]
+
+
+class _OwnLeaf(str):
+    """A leaf's text as an object of its own, so that a leaf is told from another one of the same text."""
+
+    __slots__ = ()
+
+
+def _with_own_leaves(value: object, depth: int = 0) -> object:
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deeply")
+    if isinstance(value, dict):
+        return {key: _with_own_leaves(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, Pairs):
+        return Pairs([(key, _with_own_leaves(item, depth + 1)) for key, item in value.pairs])
+    if isinstance(value, list):
+        return [_with_own_leaves(item, depth + 1) for item in value]
+    text = leaf_text(value)
+    return None if text is None else _OwnLeaf(text)
+
+
+def _count(value: Any, shape: Shape) -> int:
+    """The entries of a record that a selection of this shape looks up, each counted once."""
+    met = 0
+    if type(value) is dict:
+        for name, below in shape.items():
+            if name in value:
+                met += 1 + (_count(value[name], below) if below else 0)
+    elif type(value) is list and None in shape:
+        below = shape[None]
+        for item in value:
+            met += _count(item, below)
+    return met

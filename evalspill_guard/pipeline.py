@@ -17,7 +17,6 @@ from evalspill_guard.gather import gather
 from evalspill_guard.index import RunIndex, build
 from evalspill_guard.model import CheckResult, DataFile, InputFile, Problem, Reading, RowScore, RunResult, Shard
 from evalspill_guard.pool import Pool, ScannedFile, scan_files
-from evalspill_guard.readers import decoded_head
 from evalspill_guard.scoring import SCRIPTS, Lengths, Scored, lengths_for, n_rule, score_rows
 from evalspill_guard.tables import render_table
 
@@ -165,8 +164,8 @@ def _finish(
 
 def _ignored_text(config: Config, path: str) -> str:
     try:
-        return decoded_head(config.base / path)
-    except (OSError, Unreadable, UnicodeDecodeError) as error:
+        return (config.base / path).read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"ignore: {path} could not be read as UTF-8 text: {type(error).__name__}") from None
 
 

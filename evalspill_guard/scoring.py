@@ -243,6 +243,11 @@ class Gate:
     count: int | None = 0
     share: Fraction | None = None
 
+    @property
+    def shown(self) -> str:
+        """The limit as a person writes it."""
+        return str(self.count) if self.share is None else f"{float(self.share * 100):g}%"
+
     def allowed(self, checked: int) -> Fraction:
         return self.share * checked if self.share is not None else Fraction(self.count or 0)
 

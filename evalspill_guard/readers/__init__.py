@@ -1,0 +1,148 @@
+"""Readers by format: a data file in, a stream of records out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Literal, Protocol
+
+from evalspill_guard.errors import Unreadable
+from evalspill_guard.files import Source, open_source
+from evalspill_guard.model import DataFile, Reading, Record
+from evalspill_guard.readers.delimited import Csv
+from evalspill_guard.readers.document import Document, first_value_ends
+from evalspill_guard.readers.lines import JsonLines, Text, Tsv
+from evalspill_guard.readers.stream import BOM, RecordStream
+
+__all__ = ["READERS", "RecordStream", "kept_bytes", "open_records", "records_at", "values"]
+
+Role = Literal["train", "eval"]
+
+
+class _Parquet(RecordStream):
+    format = "parquet"
+
+    def __iter__(self) -> Iterator[Record]:
+        raise Unreadable("Parquet is not read by this version; write JSON Lines")
+
+    values = __iter__  # type: ignore[assignment]
+
+
+READERS: Mapping[str, type[RecordStream]] = {
+    "jsonl": JsonLines, "json": Document, "csv": Csv, "tsv": Tsv, "txt": Text, "parquet": _Parquet,
+}  # fmt: skip
+_SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv", ".txt": "txt",
+             ".md": "txt", ".text": "txt", ".parquet": "parquet"}  # fmt: skip
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+
+
+def _format_by_name(path: str) -> str:
+    name = PurePosixPath(path.lower())
+    if name.suffix in _COMPRESSED:
+        name = name.with_suffix("")
+    try:
+        return _SUFFIXES[name.suffix]
+    except KeyError:
+        raise Unreadable(f"no format is known by this suffix; known are {', '.join(_SUFFIXES)}") from None
+
+
+def _format(file: DataFile, reading: Reading) -> str:
+    named = _format_by_name(file.path)
+    if named not in ("json", "jsonl") or reading.records:
+        return "json" if reading.records else named
+    with open_source(file) as source:
+        first, second = _two_lines(source, reading.max_record)
+    if not first:
+        return named
+    ends = first_value_ends(first)
+    if named == "jsonl":
+        return "json" if ends is False or (ends and not second and first.startswith("[{")) else "jsonl"
+    return "jsonl" if ends and second and second[0] == first[0] else "json"
+
+
+def _two_lines(source: Source, limit: int) -> tuple[str, str]:
+    found: list[str] = []
+    while len(found) < 2:
+        raw = source.stream.readline(limit)
+        if not raw:
+            break
+        text = raw.removeprefix(BOM).decode("utf-8", "replace").strip()
+        if text:
+            found.append(text)
+    return (found + ["", ""])[0], (found + ["", ""])[1]
+
+
+def open_records(
+    file: DataFile, reading: Reading, role: Role, start: int = 0, end: int | None = None
+) -> RecordStream:
+    """The records of a file, or those whose first byte lies in [start, end) of a plain JSON Lines file."""
+    reader = READERS["jsonl" if start else _format(file, reading)]
+    return reader(open_source(file, max(0, start - 1)), reading, role, start, end)
+
+
+def values(file: DataFile, reading: Reading, role: Role) -> Iterator[object]:
+    """The parsed records of a file, for its field table."""
+    with open_records(file, reading, role) as stream:
+        yield from stream.values()
+
+
+def records_at(file: DataFile, reading: Reading, role: Role, wanted: Sequence[tuple[int, int]]) -> Iterator[Record]:
+    """The records with these (ordinal, start), in ascending order; seeks where the offsets allow it."""
+    with open_records(file, reading, role) as stream:
+        if isinstance(stream, JsonLines) and stream.source.seekable_lines:
+            yield from _seek(stream, wanted)
+            return
+        ordinals = iter([ordinal for ordinal, _ in wanted])
+        next_one = next(ordinals, None)
+        for number, record in enumerate(stream):
+            if number == next_one:
+                yield record
+                next_one = next(ordinals, None)
+                if next_one is None:
+                    return
+
+
+def _seek(stream: JsonLines, wanted: Sequence[tuple[int, int]]) -> Iterator[Record]:
+    for _, start in wanted:
+        stream.source.stream.seek(start)
+        stream.start, stream.lines = 0, 0
+        record = next(iter(stream), None)
+        if record is None:
+            raise Unreadable("changed during the scan")
+        yield record
+
+
+class _Span(Protocol):
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def group(self) -> int: ...
+
+
+def kept_bytes(form: str, data: bytes, rows: Sequence[_Span], keep: Sequence[bool]) -> Iterator[bytes]:
+    """The file without the rows left out: their spans for lines; in JSON arrays the separators are made good."""
+    if form == "json":
+        yield from _kept_elements(data, rows, keep)
+        return
+    at = 0
+    for row, stays in zip(rows, keep, strict=True):
+        if not stays:
+            yield data[at : row.start]
+            at = row.end
+    yield data[at:]
+
+
+def _kept_elements(data: bytes, rows: Sequence[_Span], keep: Sequence[bool]) -> Iterator[bytes]:
+    at = first = 0
+    while first < len(rows):
+        last = first
+        while last + 1 < len(rows) and rows[last + 1].group == rows[first].group:
+            last += 1
+        yield data[at : rows[first].start]
+        separator = data[rows[first].end : rows[first + 1].start] if last > first else b""
+        kept = [data[r.start : r.end] for r, stays in zip(rows[first : last + 1], keep[first : last + 1], strict=True) if stays]
+        yield separator.join(kept)
+        at, first = rows[last].end, last + 1
+    yield data[at:]

@@ -41,7 +41,6 @@ class Card:
     own: tuple[str, str, str] | None
     theirs: tuple[str, str, str] | None
     train_place: str | None
-    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,24 +155,23 @@ def _card(check: CheckResult, score: RowScore, policy: str) -> Card:
         own=_own_text(score) if policy in ("full", "eval") else None,
         theirs=_training_text(evidence) if evidence and policy == "full" else None,
         train_place=_at(evidence.train_file, evidence.train_line) if evidence else None,
-        records=score.train_records,
     )
 
 
 def _card_figures(score: RowScore) -> list[tuple[str, str]]:
     counts = [("longest passage", _words(score.longest)), ("row", _words(score.row.words))]
-    fingerprint = ("fingerprint", score.fingerprint)
+    rest = [("training records", f"{score.train_records:,}"), ("fingerprint", score.fingerprint)]
     if score.kind == "whole":
-        return [("match", "the whole row"), *counts, fingerprint]
+        return [("match", "the whole row"), *counts, *rest]
     containment = f"{table.decimal(score.containment)} ({score.runs_found:,} of {score.runs:,} runs)"
     return [
         ("match", "the whole row" if score.stands_whole else "runs of words"),
         ("containment", containment),
-        ("with boilerplate", table.decimal(score.containment_all)),
+        ("unfiltered", table.decimal(score.containment_all)),
         ("coverage", table.decimal(score.coverage)),
         *counts,
         ("N", str(score.n)),
-        fingerprint,
+        *rest,
     ]
 
 

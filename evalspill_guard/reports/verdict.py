@@ -24,9 +24,10 @@ def verdict(check: CheckResult) -> str:
 
 def lengths(check: CheckResult) -> str:
     """N, and how it was reached."""
-    others = {name: n for name, n in check.n_by_class.items() if n != check.n}
-    by_class = "".join(f"; {name} rows: N = {n}" for name, n in check.n_by_class.items()) if others else ""
-    return f"N = {check.n} words{by_class} ({check.n_rule})."
+    if set(check.n_by_class.values()) <= {check.n}:
+        return f"N = {check.n} words ({check.n_rule})."
+    by_class = ", ".join(f"{n} for {name} rows" for name, n in check.n_by_class.items())
+    return f"N = {check.n} words; by script: {by_class} ({check.n_rule})."
 
 
 def not_checked(check: CheckResult) -> str:

@@ -1,0 +1,207 @@
+"""JSON read whole: an array, an object that holds one, columns, or several values one after another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from json.decoder import JSONDecodeError
+from typing import Any
+
+from evalspill_guard.errors import Unreadable
+from evalspill_guard.fields import DECODER, Pairs, parse_path
+from evalspill_guard.model import Record
+from evalspill_guard.paths import Each, Key
+from evalspill_guard.readers.stream import BOM, RecordStream, undecodable
+
+MOST_BYTES = 1_000_000_000
+_SPACE = " \t\r\n"
+Found = tuple[int, int, object, int]
+
+
+class _Walker:
+    """Steps through a JSON text and tells where each element begins and ends, in characters."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.arrays = text, 0
+
+    def space(self, at: int) -> int:
+        while at < len(self.text) and self.text[at] in _SPACE:
+            at += 1
+        return at
+
+    def value(self, at: int) -> tuple[object, int]:
+        value, end = DECODER.raw_decode(self.text, at)
+        return value, end
+
+    def elements(self, at: int, inner: tuple[Any, ...]) -> Iterator[Found]:
+        """The elements of the array at `at`; inner: the steps to the records below each. The end is in self.end."""
+        group = self.arrays
+        self.arrays += not inner
+        at = self.space(at + 1)
+        if self.text[at : at + 1] == "]":
+            self.end = at + 1
+            return
+        while True:
+            if inner:
+                yield from self.below(at, inner)
+                end = self.end
+            else:
+                value, end = self.value(at)
+                yield at, end, value, group
+            at = self.space(end)
+            if self.text[at : at + 1] == "]":
+                self.end = at + 1
+                return
+            at = self._comma(at)
+
+    def _comma(self, at: int) -> int:
+        if self.text[at : at + 1] != ",":
+            raise JSONDecodeError("Expecting ',' delimiter", self.text, at)
+        return self.space(at + 1)
+
+    def below(self, at: int, steps: tuple[Any, ...]) -> Iterator[Found]:
+        """The elements that the steps lead to, below the value at `at`."""
+        step, opens = steps[0], self.text[at : at + 1]
+        if isinstance(step, Each) and opens == "[":
+            yield from self.elements(at, steps[1:])
+        elif isinstance(step, Key) and opens == "{":
+            yield from self._members(at, step, steps[1:])
+        else:
+            _, self.end = self.value(at)
+
+    def _members(self, at: int, step: Key, rest: tuple[Any, ...]) -> Iterator[Found]:
+        at = self.space(at + 1)
+        while self.text[at : at + 1] != "}":
+            if self.text[at : at + 1] != '"':
+                raise JSONDecodeError("Expecting property name", self.text, at)
+            name, end = self.value(at)
+            at = self.space(end)
+            if self.text[at : at + 1] != ":":
+                raise JSONDecodeError("Expecting ':' delimiter", self.text, at)
+            at = self.space(at + 1)
+            if name == step.name:
+                yield from self.below(at, rest)
+            else:
+                _, self.end = self.value(at)
+            at = self.space(self.end)
+            if self.text[at : at + 1] != "}":
+                at = self._comma(at)
+                if self.text[at : at + 1] == "}":
+                    raise JSONDecodeError("Expecting property name", self.text, at)
+        self.end = at + 1
+
+
+class Document(RecordStream):
+    format = "json"
+
+    def __iter__(self) -> Iterator[Record]:
+        lines, at, size = 1, 0, self._bom_size
+        try:
+            for begin, end, value, group in self._found():
+                size, lines, at = size + _bytes(self.text[at:begin]), lines + self.text.count("\n", at, begin), begin
+                start = size
+                size, at = size + _bytes(self.text[begin:end]), end
+                self.lines = lines
+                yield Record(lines, start, size, self.select.leaves(value), self.name_of(value), None, group)
+                lines += self.text.count("\n", begin, end)
+        except JSONDecodeError as error:
+            rest = self.text[at:]
+            start = size
+            yield Record(error.lineno, start, start + _bytes(rest), [rest], None, f"not JSON: {error.msg} (column {error.colno})")
+        except RecursionError:
+            raise Unreadable("nested too deeply") from None
+        self.lines = self.text.count("\n")
+
+    def values(self) -> Iterator[object]:
+        try:
+            yield from (value for _, _, value, _ in self._found())
+        except JSONDecodeError:
+            return
+
+    _bom_size = 0
+    text = ""
+
+    def _found(self) -> Iterator[Found]:
+        data = self.source.stream.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise Unreadable("above 1 GB, and JSON is read whole: write it as JSON Lines")
+        self._bom_size = 3 * data.startswith(BOM)
+        try:
+            self.text = data[self._bom_size :].decode()
+        except UnicodeDecodeError as error:
+            raise Unreadable(undecodable(error, self._bom_size)) from None
+        walker = _Walker(self.text)
+        at = walker.space(0)
+        if at == len(self.text):
+            return
+        if self.reading.records:
+            yield from walker.below(at, tuple(parse_path(self.reading.records).steps))
+            return
+        if self.text[at] == "[":
+            yield from walker.elements(at, ())
+            if walker.space(walker.end) != len(self.text):
+                raise JSONDecodeError("Extra data", self.text, walker.space(walker.end))
+            return
+        yield from self._objects(walker, at)
+
+    def _objects(self, walker: _Walker, at: int) -> Iterator[Found]:
+        value, end = walker.value(at)
+        if walker.space(end) == len(self.text):
+            yield from self._one_object(walker, at, end, value)
+            return
+        while True:  # several values one after another
+            yield at, end, value, 0
+            at = walker.space(end)
+            if at == len(self.text):
+                return
+            value, end = walker.value(at)
+
+    def _one_object(self, walker: _Walker, at: int, end: int, value: object) -> Iterator[Found]:
+        columns = _columns(value)
+        if columns is not None:
+            self.clean_possible = False
+            yield from ((at, at, row, 0) for row in columns)
+            return
+        named = [name for name, inner in _items(value) if isinstance(inner, list) and any(map(_is_object, inner))]
+        if len(named) == 1:
+            yield from walker.below(at, (Key(named[0]), Each()))
+        else:
+            self.format = "stream"
+            yield at, end, value, 0
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict | Pairs)
+
+
+def _items(value: object) -> list[tuple[str, object]]:
+    return list(value.items()) if isinstance(value, dict) else value.pairs if isinstance(value, Pairs) else []
+
+
+def _columns(value: object) -> list[object] | None:
+    """Rows of a column-oriented object: of equally long arrays, or of objects with the same keys; else None."""
+    items = _items(value)
+    kinds = {type(inner) for _, inner in items}
+    if not isinstance(value, dict) or len(items) < 2 or len(kinds) != 1:
+        return None
+    inner: list[Any] = [column for _, column in items]
+    if kinds == {list} and len({len(column) for column in inner}) == 1 and not any(_is_object(c) for c in inner[0]):
+        return [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)]
+    if kinds == {dict} and inner[0] and all(list(c) == list(inner[0]) for c in inner) and all(k.isdigit() for k in inner[0]):
+        return [{name: column[key] for name, column in items} for key in inner[0]]
+    return None
+
+
+def first_value_ends(line: str) -> bool | None:
+    """True: the line is one JSON value; False: it is the beginning of one; None: it is no JSON."""
+    try:
+        json.loads(line)
+    except JSONDecodeError as error:
+        return False if error.pos >= len(line.rstrip()) else None
+    except (ValueError, RecursionError):
+        return None
+    return True

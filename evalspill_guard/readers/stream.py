@@ -1,0 +1,56 @@
+"""What every reader gives: a stream of records over one open file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+
+from evalspill_guard.fields import Selector
+from evalspill_guard.files import Source
+from evalspill_guard.model import Reading, Record
+
+BOM = b"\xef\xbb\xbf"
+
+
+class RecordStream:
+    """The records of one file, in order. `lines` counts line feeds read so far.
+
+    A fault of the file is raised as Unreadable after the records before it.
+    """
+
+    format = ""
+    clean_possible = True
+
+    def __init__(self, source: Source, reading: Reading, role: str, start: int = 0, end: int | None = None) -> None:
+        self.source, self.reading, self.role, self.start, self.end = source, reading, role, start, end
+        self.lines = 0
+        self.select = Selector(reading.fields)
+        self._id = Selector((reading.id,)) if reading.id else None
+
+    def name_of(self, value: object) -> str | None:
+        """The row's id, from the parsed row."""
+        named = self._id.leaves(value) if self._id else []
+        return named[0] if named else None
+
+    def values(self) -> Iterator[object]:
+        """The parsed records, for the field table; bad ones are passed over."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Record]:
+        raise NotImplementedError
+
+    def __enter__(self) -> RecordStream:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.source.__exit__(kind, error, at)
+
+
+def bad(line: int, start: int, end: int, raw: bytes, why: str) -> Record:
+    """A record that cannot be read: its bytes stand in for its text."""
+    return Record(line, start, end, [raw.decode("utf-8", "replace")], None, why)
+
+
+def undecodable(error: UnicodeDecodeError, start: int) -> str:
+    """Where the bytes are not UTF-8, counted from the start of the file."""
+    return f"not UTF-8 at byte {start + error.start}"

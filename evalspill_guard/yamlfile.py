@@ -1,0 +1,130 @@
+"""Read YAML into plain nodes that keep their line, and collect every mistake on the way."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import yaml
+
+from evalspill_guard.errors import Mistake
+
+MOST_BYTES = 1_000_000
+MOST_NODES = 100_000
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader whose only booleans are true and false: off, no and on are words."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"^(?:true|false)$", "tf"),
+    ("int", r"^[-+]?[0-9]+$", "-+0123456789"),
+    ("float", r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$", "-+.0123456789"),
+    ("null", r"^(?:null|~|)$", ["n", "~", ""]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar as written; kind is str, int, float, bool or null."""
+
+    line: int
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    line: int
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A mapping whose keys are strings; keys has the line of each."""
+
+    line: int
+    values: dict[str, Node]
+    keys: dict[str, int]
+
+
+Node = Scalar | Items | Mapping
+
+
+@dataclass(slots=True)
+class Mistakes:
+    """Collects what is wrong."""
+
+    found: list[Mistake] = field(default_factory=list)
+
+    def add(self, node: Node | int, key: str, what: str) -> None:
+        self.found.append(Mistake(node if isinstance(node, int) else node.line, key or "(top level)", what))
+
+    def unknown(self, line: int, key: str, name: str, valid: Iterable[str]) -> None:
+        """An unknown key, with the nearest valid one when it is close."""
+        near = difflib.get_close_matches(name, list(valid), n=1)
+        self.add(line, key, "unknown key" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+def read(text: str, mistakes: Mistakes) -> Node | None:
+    """The document, or None where it is no YAML."""
+    if len(text) > MOST_BYTES:
+        mistakes.add(1, "", "a config above 1 MB is refused")
+        return None
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        mistakes.add(mark.line + 1 if mark else 1, "", f"this is not YAML: {error.problem or 'a fault'}")
+        return None
+    except (yaml.YAMLError, RecursionError):
+        mistakes.add(1, "", "this is not YAML, or is nested too deeply")
+        return None
+    if root is None:
+        mistakes.add(1, "", "the config is empty")
+        return None
+    return _Reader(mistakes).node(root, "")
+
+
+class _Reader:
+    def __init__(self, mistakes: Mistakes) -> None:
+        self.mistakes, self.seen = mistakes, 0
+
+    def node(self, raw: yaml.Node, key: str) -> Node | None:
+        self.seen += 1
+        if self.seen > MOST_NODES:
+            if self.seen == MOST_NODES + 1:
+                self.mistakes.add(raw.start_mark.line + 1, key, "too many values; are there aliases of aliases?")
+            return None
+        line = raw.start_mark.line + 1
+        if isinstance(raw, yaml.ScalarNode):
+            return Scalar(line, raw.value, raw.tag.rpartition(":")[2])
+        if isinstance(raw, yaml.SequenceNode):
+            items = [self.node(item, f"{key}[{number}]") for number, item in enumerate(raw.value)]
+            return Items(line, tuple(item for item in items if item is not None))
+        return self.mapping(raw, key, line)
+
+    def mapping(self, raw: yaml.Node, key: str, line: int) -> Mapping:
+        values: dict[str, Node] = {}
+        lines: dict[str, int] = {}
+        for name_node, value_node in raw.value:
+            at = name_node.start_mark.line + 1
+            if not isinstance(name_node, yaml.ScalarNode):
+                self.mistakes.add(at, key, "a key must be a word")
+                continue
+            name = name_node.value
+            path = f"{key}.{name}" if key else name
+            if name in lines:
+                self.mistakes.add(at, path, f"this key stands twice, first on line {lines[name]}")
+            lines.setdefault(name, at)
+            value = self.node(value_node, path)
+            if value is not None:
+                values[name] = value
+        return Mapping(line, values, lines)

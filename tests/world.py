@@ -1,0 +1,56 @@
+"""Small dataset repositories for tests: write files, run the gate, read what it wrote."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evalspill_guard.cli import run_command
+
+CONFIG = """\
+version: 1
+train:
+  files: {train}
+eval:
+  files: {evals}
+  fields: [question]
+"""
+
+
+def jsonl(path: Path, records: Sequence[object]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def config(folder: Path, extra: str = "", train: str = "train.jsonl", evals: str = "eval.jsonl") -> Path:
+    path = folder / "evalspill.yaml"
+    path.write_text(CONFIG.format(train=train, evals=evals) + extra)
+    return path
+
+
+def check(folder: Path, *arguments: str) -> int:
+    """Run `check` on the folder's config; its exit code."""
+    return run_command(["check", "-c", str(folder / "evalspill.yaml"), *arguments])
+
+
+def report(folder: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((folder / "evalspill-reports/report.json").read_bytes())
+    return loaded
+
+
+def only_check(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = report(folder)["checks"][0]
+    return found
+
+
+def problems(folder: Path) -> list[tuple[str, int | None, str]]:
+    return [(p["path"], p["line"], p["what"]) for p in report(folder)["problems"]]
+
+
+def csv_rows(folder: Path, name: str, check_name: str = "default") -> list[dict[str, str]]:
+    with (folder / "evalspill-reports" / check_name / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
