@@ -70,8 +70,10 @@ def check(
     """Scan the training files for the eval rows, write the reports, and exit by the gate."""
     from dataclasses import replace
 
-    from evalspill_guard.pipeline import run
+    from evalspill_guard.model import Problem
+    from evalspill_guard.pipeline import incomplete, run
     from evalspill_guard.reports import write_run
+    from evalspill_guard.reports.clean import InputChanged
 
     if show_text and os.environ.get("CI"):
         raise click.UsageError("--show-text prints row text, and CI is set: a job log is no place for it")
@@ -82,19 +84,26 @@ def check(
     with _progress() as progress:
         found = run(config, progress)
     directory = config.base / config.reports.dir
-    write_run(found.result, directory, found.eval_files)
-    code = found.result.exit_code
+    result = found.result
+    try:
+        write_run(result, directory, found.eval_files)
+    except InputChanged as error:
+        result = incomplete(result, Problem(error.path, None, "changed during the scan; run again"))
+        write_run(result, directory, found.eval_files)
+    code = result.exit_code
     if not (quiet and code == ExitCode.PASSED):
-        _tell(found.result, directory, form, show_text)
+        _tell(result, directory, form, show_text)
     context.exit(0 if exit_zero and code == ExitCode.FAILED else code)
 
 
 def _tell(result: RunResult, directory: Path, form: str, show_text: bool) -> None:
+    from dataclasses import replace
+
     from evalspill_guard.reports.json_report import report_json
     from evalspill_guard.tables import figures, worst_rows
 
     if form == "json":
-        click.echo(report_json(result).decode())
+        click.echo(report_json(replace(result, text_policy="none")).decode())
         return
     for one in result.checks:
         _show(figures(one))
@@ -187,7 +196,9 @@ def _log_to_stderr(verbose: bool) -> None:
 @cli.command()
 @click.argument("train")
 @click.argument("evals", metavar="EVAL")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("evalspill.yaml"), help="The file to write.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=Path("evalspill.yaml"), help="The file to write."
+)
 @click.option("--force", is_flag=True, help="Replace a config that is there.")
 def init(train: str, evals: str, output: Path, force: bool) -> None:
     """Look at training and eval data (files, globs or folders), show their fields, and write evalspill.yaml."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping as MappingType
+from collections.abc import Callable
+from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,17 @@ from evalspill_guard.scoring import BoilerplateRule, FlagRule, Gate
 from evalspill_guard.yamlfile import Items, Mapping, Mistakes, Node, Scalar, read
 
 NAMES = ("evalspill.yaml", "evalspill.yml")
-Kind = Callable[[Node, str, Mistakes], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a key may hold: how it is read, and the same as JSON Schema."""
+
+    read: Callable[[Node, str, Mistakes], Any]
+    schema: dict[str, Any]
+
+    def __call__(self, node: Node, key: str, mistakes: Mistakes) -> Any:
+        return self.read(node, key, mistakes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +140,7 @@ def _source_settings(source: Source) -> dict[str, object]:
     return {"files": list(source.files)} | {key: value for key, value in named.items() if value is not None}
 
 
-def _kind(what: str, pattern: str, kinds: tuple[str, ...], make: Callable[[str], Any]) -> Kind:
+def _kind(what: str, pattern: str, kinds: tuple[str, ...], make: Callable[[str], Any], schema: dict[str, Any]) -> Kind:
     """A scalar of these YAML kinds that looks so."""
 
     def read_one(node: Node, key: str, mistakes: Mistakes) -> Any:
@@ -138,7 +149,7 @@ def _kind(what: str, pattern: str, kinds: tuple[str, ...], make: Callable[[str],
         mistakes.add(node, key, f"must be {what}")
         return None
 
-    return read_one
+    return Kind(read_one, {"description": what, **schema})
 
 
 def _share_of(text: str) -> Fraction:
@@ -147,16 +158,22 @@ def _share_of(text: str) -> Fraction:
 
 _SHARE = r"(?:0?\.[0-9]+|[01](?:\.0*)?|0\.[0-9]*|(?:100|[0-9]{1,2}(?:\.[0-9]+)?)\s*%)"
 _NUMBERS = ("int", "float", "str")
-whole = _kind("a whole number, 0 or more", r"[0-9]{1,18}", ("int",), int)
-positive = _kind("a whole number, 1 or more", r"0*[1-9][0-9]{0,17}", ("int",), int)
-share = _kind("a share, such as 0.5 or 50%", _SHARE, _NUMBERS, _share_of)
-word = _kind("a text", r"(?s).+", ("str", "int"), str)
-flag = _kind("true or false", "true|false", ("bool",), lambda text: text == "true")
+_SHARE_SCHEMA: dict[str, Any] = {
+    "oneOf": [
+        {"type": "number", "minimum": 0, "maximum": 1},
+        {"type": "string", "pattern": r"^(?:100|[0-9]{1,2}(?:\.[0-9]+)?)\s*%$"},
+    ]
+}
+whole = _kind("a whole number, 0 or more", r"[0-9]{1,18}", ("int",), int, {"type": "integer", "minimum": 0})
+positive = _kind("a whole number, 1 or more", r"0*[1-9][0-9]{0,17}", ("int",), int, {"type": "integer", "minimum": 1})
+share = _kind("a share, such as 0.5 or 50%", _SHARE, _NUMBERS, _share_of, _SHARE_SCHEMA)
+word = _kind("a text", r"(?s).+", ("str", "int"), str, {"type": ["string", "integer"], "minLength": 1})
+flag = _kind("true or false", "true|false", ("bool",), lambda text: text == "true", {"type": "boolean"})
 
 
 def choice(*words: str) -> Kind:
     """One of these words."""
-    return _kind(" or ".join(words), "|".join(map(re.escape, words)), ("str",), str)
+    return _kind(" or ".join(words), "|".join(map(re.escape, words)), ("str",), str, {"enum": list(words)})
 
 
 def either(what: str, *kinds: Kind) -> Kind:
@@ -171,10 +188,10 @@ def either(what: str, *kinds: Kind) -> Kind:
         mistakes.add(node, key, f"must be {what}")
         return None
 
-    return read_one
+    return Kind(read_one, {"description": what, "anyOf": [kind.schema for kind in kinds]})
 
 
-def strings(node: Node, key: str, mistakes: Mistakes) -> tuple[str, ...]:
+def _strings(node: Node, key: str, mistakes: Mistakes) -> tuple[str, ...]:
     """A text or a list of texts, at least one."""
     if isinstance(node, Items):
         if not node.items:
@@ -184,15 +201,15 @@ def strings(node: Node, key: str, mistakes: Mistakes) -> tuple[str, ...]:
     return (one,) if one else ()
 
 
-def paths(node: Node, key: str, mistakes: Mistakes) -> tuple[str, ...]:
+def _paths(node: Node, key: str, mistakes: Mistakes) -> tuple[str, ...]:
     """Leaf paths."""
-    named = strings(node, key, mistakes)
+    named = _strings(node, key, mistakes)
     for path in named:
         _check_path(node, key, path, mistakes)
     return named
 
 
-def path(node: Node, key: str, mistakes: Mistakes) -> str | None:
+def _path(node: Node, key: str, mistakes: Mistakes) -> str | None:
     """One leaf path."""
     named: str | None = word(node, key, mistakes)
     if named:
@@ -207,12 +224,21 @@ def _check_path(node: Node, key: str, named: str, mistakes: Mistakes) -> None:
         mistakes.add(node, key, f"bad field path {named!r}: {error}")
 
 
-def files(node: Node, key: str, mistakes: Mistakes) -> tuple[str, ...]:
+def _files(node: Node, key: str, mistakes: Mistakes) -> tuple[str, ...]:
     """Globs, of which at least one does not exclude."""
-    named = strings(node, key, mistakes)
+    named = _strings(node, key, mistakes)
     if named and all(one.startswith("!") for one in named):
         mistakes.add(node, key, "every entry excludes; name what to read, too")
     return named
+
+
+_WORDS: dict[str, Any] = {
+    "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1, "items": word.schema}]
+}
+strings = Kind(_strings, {"description": "a text or a list of texts", **_WORDS})
+files = Kind(_files, {"description": "paths or globs, relative to this file; ! excludes", **_WORDS})
+paths = Kind(_paths, {"description": "leaf paths, such as question or messages[].content", **_WORDS})
+path = Kind(_path, {"description": "a leaf path", **word.schema})
 
 
 def group(keys: MappingType[str, Kind]) -> Kind:
@@ -228,7 +254,8 @@ def group(keys: MappingType[str, Kind]) -> Kind:
         known = {name: value for name, value in node.values.items() if name in keys}
         return {name: keys[name](value, f"{key}.{name}" if key else name, mistakes) for name, value in known.items()}
 
-    return read_one
+    properties = {name: kind.schema for name, kind in keys.items()}
+    return Kind(read_one, {"type": "object", "additionalProperties": False, "properties": properties})
 
 
 _SOURCE: dict[str, Kind] = {
@@ -237,7 +264,6 @@ _SOURCE: dict[str, Kind] = {
 }  # fmt: skip
 _auto = choice("auto")
 _off = choice("off")
-_fields_or_auto = either("leaf paths, or auto", lambda n, k, m: ("auto",) if _auto(n, k, m) else (), paths)
 
 
 def _eval_fields(node: Node, key: str, mistakes: Mistakes) -> Any:
@@ -246,7 +272,7 @@ def _eval_fields(node: Node, key: str, mistakes: Mistakes) -> Any:
     return paths(node, key, mistakes)
 
 
-_EVAL: dict[str, Kind] = {**_SOURCE, "fields": _eval_fields, "id": path}
+_EVAL: dict[str, Kind] = {**_SOURCE, "fields": Kind(_eval_fields, paths.schema), "id": path}
 _BOILERPLATE = group({"records": whole, "rows": either("a number of rows, or a share such as 5%", whole, share)})
 _FLAG_AT = group({"coverage": share, "longest": positive, "containment": share})
 _SETTINGS: dict[str, Kind] = {
@@ -260,7 +286,9 @@ _SETTINGS: dict[str, Kind] = {
     "fail_over": either("a number of rows, or a share such as 0.5%", whole, share),
     "max_unchecked": share,
 }
-_check_name = _kind("a name of a-z, 0-9 and -", "[a-z0-9-]+", ("str", "int"), str)
+_check_name = _kind(
+    "a name of a-z, 0-9 and -", "[a-z0-9-]+", ("str", "int"), str, {"type": "string", "pattern": "^[a-z0-9-]+$"}
+)
 _CHECK: dict[str, Kind] = {"name": _check_name, **_SETTINGS}
 _TOP: dict[str, Kind] = {
     "version": positive,
@@ -271,11 +299,22 @@ _TOP: dict[str, Kind] = {
 }
 
 
-def _checks(node: Node, key: str, mistakes: Mistakes) -> list[tuple[Node, str, dict[str, Any]]]:
+def _read_checks(node: Node, key: str, mistakes: Mistakes) -> list[tuple[Node, str, dict[str, Any]]]:
     if not isinstance(node, Items) or not node.items:
         mistakes.add(node, key, "must be a list of checks, at least one")
         return []
     return [(item, f"{key}[{n}]", group(_CHECK)(item, f"{key}[{n}]", mistakes)) for n, item in enumerate(node.items)]
+
+
+_checks = Kind(_read_checks, {"type": "array", "minItems": 1, "items": group(_CHECK).schema})
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 7) of evalspill.yaml, made from the tables by which it is read."""
+    schema = group({**_TOP, **_SETTINGS, "checks": _checks}).schema
+    schema["properties"]["version"] = {"const": 1}
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "evalspill.yaml", **schema,
+            "required": ["version"]}  # fmt: skip
 
 
 def find(directory: Path) -> Path:
@@ -313,7 +352,9 @@ def parse(text: str, path: Path) -> Config:
 
 def _config(root: Mapping, path: Path, mistakes: Mistakes) -> Config | None:
     long = "checks" in root.keys
-    keys = {**_TOP, "train": _SETTINGS["train"], "checks": _checks} if long else {**_TOP, **_SETTINGS, "checks": _checks}
+    keys = (
+        {**_TOP, "train": _SETTINGS["train"], "checks": _checks} if long else {**_TOP, **_SETTINGS, "checks": _checks}
+    )
     top = group(keys)(root, "", mistakes)
     if top.get("version") != 1:
         line = root.keys.get("version", 1)

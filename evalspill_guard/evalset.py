@@ -71,6 +71,8 @@ def read_eval_set(files: Sequence[DataFile], reading: Reading) -> EvalSet:
             problems.append(Problem(file.path, error.line, error.what))
         except OSError as error:
             problems.append(Problem(file.path, None, f"could not be read: {error.strerror or type(error).__name__}"))
+        if len(seen) == number:  # it could not be read to its end; its rows still need a file to stand in
+            seen.append(EvalFile(file, reading, "", False, InputFile(file.path, 0, "", len(rows) - before)))
         if len(rows) == before:
             problems.append(Problem(file.path, None, "this eval file has no rows"))
     return EvalSet(tuple(rows), tuple(marks), tuple(seen), tuple(problems))

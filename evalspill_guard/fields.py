@@ -47,6 +47,7 @@ __all__ = [
 MAX_DEPTH = 200  # the same wherever a record is read, and well inside the interpreter's stack
 _EXACT = 2.0**63  # the fast parser turns integers beyond 64 bits into floats
 _UNSURE = 1 << 60  # added to a count, it makes sure that the count differs
+_CELLS = frozenset((str, int, float, bool, type(None)))
 _ESCAPED_ASCII = re.compile(rb"\\u00[2-7]")
 _ONE_SPELLING = re.compile(r"[ !#-.0-\[\]-~]+")  # printable ASCII without the quote, \ and /: nothing else is escaped
 
@@ -73,7 +74,7 @@ class Selector:
         if self._every:
             _gather((value,), found)
             return found
-        if len(self._paths) == 1:
+        if len(self._paths) == 1 or (self._apart and _is_row(value)):
             self._select(value, found)
             return found
         self._select(_with_own_leaves(value), found)
@@ -199,6 +200,11 @@ def _each(nodes: list[Any]) -> list[Any]:
 
 def _where(key: str, wanted: str, nodes: list[Any]) -> list[Any]:
     return [item for item in _each(nodes) if wanted in map(leaf_text, _by_key(key, [item]))]
+
+
+def _is_row(value: object) -> bool:
+    """Whether this is a row of a table: a value for each column."""
+    return isinstance(value, dict) and _CELLS.issuperset(map(type, value.values()))
 
 
 class _OwnLeaf(str):

@@ -10,11 +10,11 @@ import lzma
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import Any, Protocol
 
 import xxhash
 import zstandard
@@ -74,7 +74,7 @@ def _parts_match(path: tuple[str, ...], parts: tuple[str, ...]) -> bool:
     return bool(path) and _fits(path[0], parts[0]) and _parts_match(path[1:], parts[1:])
 
 
-def _matcher(pattern: str):  # type: ignore[no-untyped-def]
+def _matcher(pattern: str) -> Callable[[str], bool]:
     parts = tuple(_clean(pattern).split("/"))
     return lambda path: _parts_match(tuple(path.split("/")), parts)
 
@@ -131,8 +131,12 @@ def _fault(path: Path) -> str:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        annex = path.is_symlink() and ".git/annex" in os.readlink(path)
-        return "a git-annex pointer without its data: run `git annex get`" if annex else f"cannot be read: {error.strerror}"
+        annex = path.is_symlink() and ".git/annex" in str(path.readlink())
+        return (
+            "a git-annex pointer without its data: run `git annex get`"
+            if annex
+            else f"cannot be read: {error.strerror}"
+        )
     if stat.S_ISDIR(mode):
         return "is a folder: write a glob such as **/*.jsonl below it"
     return "" if stat.S_ISREG(mode) else "is not a regular file"
@@ -154,7 +158,7 @@ def _shown(path: str) -> str:
 def _each_once(files: Iterable[DataFile]) -> list[DataFile]:
     once: dict[tuple[int, int], DataFile] = {}
     for file in files:
-        known = os.stat(file.real)
+        known = Path(file.real).stat()
         once.setdefault((known.st_dev, known.st_ino), file)
     return list(once.values())
 
@@ -168,10 +172,16 @@ def pointer_kind(head: bytes) -> str | None:
     return None
 
 
+class Readable(Protocol):
+    """Anything that bytes are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class _Watched(io.RawIOBase):
     """Raw bytes of a file; counts and digests what passes."""
 
-    def __init__(self, raw: BinaryIO) -> None:
+    def __init__(self, raw: io.FileIO) -> None:
         self.raw, self.count, self.hash = raw, 0, xxhash.xxh3_128()
 
     def readable(self) -> bool:
@@ -183,8 +193,8 @@ class _Watched(io.RawIOBase):
     def seek(self, offset: int, whence: int = 0) -> int:
         return self.raw.seek(offset, whence)
 
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
-        size = self.raw.readinto(buffer)  # type: ignore[attr-defined]
+    def readinto(self, buffer: Any) -> int:
+        size = self.raw.readinto(buffer)
         self.hash.update(memoryview(buffer)[:size])
         self.count += size
         return int(size)
@@ -193,13 +203,13 @@ class _Watched(io.RawIOBase):
 class _Recoded(io.RawIOBase):
     """UTF-16 as UTF-8."""
 
-    def __init__(self, inner: BinaryIO, encoding: str) -> None:
+    def __init__(self, inner: Readable, encoding: str) -> None:
         self.inner, self.decoder, self.waiting = inner, codecs.getincrementaldecoder(encoding)("strict"), b""
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+    def readinto(self, buffer: Any) -> int:
         while not self.waiting:
             block = self.inner.read(_BLOCK)
             self.waiting = self.decoder.decode(block, final=not block).encode()
@@ -213,42 +223,38 @@ class _Recoded(io.RawIOBase):
 class _Guarded(io.RawIOBase):
     """Turns what decompressors and decoders raise into Unreadable."""
 
-    def __init__(self, inner: BinaryIO) -> None:
-        self.inner = inner
+    def __init__(self, inner: Readable) -> None:
+        self.inner, self.lines = inner, 0
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+    def readinto(self, buffer: Any) -> int:
         try:
             block = self.inner.read(len(buffer))
         except EOFError:
-            raise Unreadable("the compressed file is cut off: get a whole copy") from None
+            raise Unreadable("the compressed file is cut off: get a whole copy", self.lines + 1) from None
         except UnicodeDecodeError as error:
-            raise Unreadable(f"not UTF-16 at byte {error.start} of a block: {error.reason}") from None
+            raise Unreadable(f"not UTF-16: {error.reason}", self.lines + 1) from None
         except Exception as error:  # each library has its own
-            raise Unreadable(f"could not be read or unpacked: {type(error).__name__}") from None
+            raise Unreadable(f"could not be read or unpacked: {type(error).__name__}", self.lines + 1) from None
         buffer[: len(block)] = block
+        self.lines += block.count(b"\n")
         return len(block)
 
 
-def _unpacked(stream: io.BufferedReader, compression: str) -> BinaryIO:
-    if compression == "gz":
-        return igzip.open(stream, "rb")  # type: ignore[return-value]
-    if compression == "bz2":
-        return bz2.open(stream, "rb")  # type: ignore[return-value]
-    if compression == "xz":
-        return lzma.open(stream, "rb")  # type: ignore[return-value]
-    if compression == "zst":
-        return _Zst(stream)  # type: ignore[return-value]
-    return stream
+def _unpacked(stream: Readable, compression: str) -> Readable:
+    openers: dict[str, Callable[[Any], Any]] = {"gz": igzip.open, "bz2": bz2.open, "xz": lzma.open, "zst": _Zst}
+    unpacked: Readable = openers[compression](stream)
+    return unpacked
 
 
 class _Zst:
     """All frames; a frame that is cut off is an EOFError, which the library's own reader does not tell."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self.stream, self.out, self.unit = stream, b"", None  # type: ignore[var-annotated]
+    def __init__(self, stream: Readable) -> None:
+        self.stream, self.out = stream, b""
+        self.unit: zstandard.ZstdDecompressionObj | None = None
 
     def read(self, size: int) -> bytes:
         while not self.out:
@@ -278,25 +284,34 @@ class Source:
 
     def __init__(self, file: DataFile, start: int = 0) -> None:
         self.file = file
-        self._raw = Path(file.real).open("rb", buffering=0)
+        self._raw = io.FileIO(file.real, "rb")
+        try:
+            self._open(start)
+        except BaseException:
+            self._raw.close()
+            raise
+
+    def _open(self, start: int) -> None:
         self._before = os.fstat(self._raw.fileno())
         self.size = self._before.st_size
         self._raw.seek(start)
         self._watched = _Watched(self._raw)
-        packed = io.BufferedReader(self._watched, _BLOCK)
-        head = packed.peek(1024)[:1024]
-        pointer = pointer_kind(head) if not start else None
-        if pointer:
-            self._raw.close()
+        self._packed = io.BufferedReader(self._watched, _BLOCK)
+        self.compression, self.encoding = "", "utf-8"
+        self.stream: Any = self._packed
+        if not start:
+            self._look_at_head(self._packed.peek(1024)[:1024])
+
+    def _look_at_head(self, head: bytes) -> None:
+        if pointer := pointer_kind(head):
             raise Unreadable(pointer)
-        self.compression = next((name for magic, name in _MAGIC if head.startswith(magic)), "") if not start else ""
-        plain = packed if not self.compression else io.BufferedReader(_Guarded(_unpacked(packed, self.compression)), _BLOCK)
-        self.encoding = _encoding(plain.peek(4)[:4]) if not start else "utf-8"
+        self.compression = next((name for magic, name in _MAGIC if head.startswith(magic)), "")
+        if self.compression:
+            self.stream = io.BufferedReader(_Guarded(_unpacked(self._packed, self.compression)), _BLOCK)
+        self.encoding = _encoding(self.stream.peek(4)[:4])
         if self.encoding.startswith("utf-16"):
-            plain.read(2)
-            plain = io.BufferedReader(_Guarded(_Recoded(plain, self.encoding)), _BLOCK)  # type: ignore[arg-type]
-        self.stream: io.BufferedReader = plain
-        self._packed = packed
+            self.stream.read(2)
+            self.stream = io.BufferedReader(_Guarded(_Recoded(self.stream, self.encoding)), _BLOCK)
 
     @property
     def raw_bytes(self) -> int:
@@ -312,7 +327,7 @@ class Source:
         """xxh3-128 of the file's bytes; reads on to its end. Raises Unreadable where the file changed meanwhile."""
         while self._packed.read(_BLOCK):
             pass
-        now = os.stat(self.file.real)
+        now = Path(self.file.real).stat()
         if (now.st_size, now.st_mtime_ns, now.st_ino) != (
             self._before.st_size, self._before.st_mtime_ns, self._before.st_ino
         ) or self._watched.count != self.size:  # fmt: skip

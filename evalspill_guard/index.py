@@ -215,9 +215,7 @@ def _sorted_by_row(length: int, hashes: Hashes, rows: Ids, places: Ids) -> _Wind
     return _Windows(length, hashes[order], rows[order], places[order])
 
 
-def _assemble(
-    searches: Ids, lengths: Ids, keyed: Ids, row_hash: Hashes, windows: Sequence[_Windows]
-) -> RunIndex:
+def _assemble(searches: Ids, lengths: Ids, keyed: Ids, row_hash: Hashes, windows: Sequence[_Windows]) -> RunIndex:
     wholes = np.flatnonzero(((searches == _RUNS) & (lengths > keyed)) | (searches == _WHOLE))
     whole_key, whole_number = _distinct(row_hash[wholes], lengths[wholes])
     tinies = np.flatnonzero(searches == _TINY)
@@ -304,7 +302,9 @@ def _table(length: int, hashes: Hashes, ids: Ids, bounds: Ids, anchors: Ids) -> 
     shift = 64 - size
     keys = hashes >> np.uint64(shift)
     bits = np.zeros((1 << size) // 8, dtype=np.uint8)
-    np.bitwise_or.at(bits, (keys >> np.uint64(3)).astype(np.int64), np.uint8(1) << (keys & np.uint64(7)).astype(np.uint8))
+    np.bitwise_or.at(
+        bits, (keys >> np.uint64(3)).astype(np.int64), np.uint8(1) << (keys & np.uint64(7)).astype(np.uint8)
+    )
     return Table(length, hashes, ids, bits, shift, bounds, anchors)
 
 

@@ -48,7 +48,8 @@ def decode_pairs(raw: bytes | str) -> object:
     try:
         return DECODER.decode(raw if isinstance(raw, str) else raw.decode())
     except json.JSONDecodeError as error:
-        raise ValueError(f"not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        raise ValueError(f"{error.msg} ({line}column {error.colno})") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"not valid UTF-8 at byte {error.start}") from None
     except RecursionError:

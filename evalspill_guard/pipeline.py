@@ -15,7 +15,7 @@ from evalspill_guard.evalset import EvalFile, EvalSet, field_table, read_eval_se
 from evalspill_guard.files import expand
 from evalspill_guard.gather import gather
 from evalspill_guard.index import RunIndex, build
-from evalspill_guard.model import CheckResult, DataFile, InputFile, Problem, Reading, RowScore, RunResult, Shard
+from evalspill_guard.model import CheckResult, DataFile, InputFile, Problem, Reading, RowScore, RunResult, Script, Shard
 from evalspill_guard.pool import Pool, ScannedFile, scan_files
 from evalspill_guard.scoring import SCRIPTS, Lengths, Scored, lengths_for, n_rule, score_rows
 from evalspill_guard.tables import render_table
@@ -71,6 +71,16 @@ def run(config: Config, progress: Progress | None = None) -> Run:
     )
 
 
+def incomplete(result: RunResult, problem: Problem) -> RunResult:
+    """The same result with one problem more, and no check complete."""
+    return replace(
+        result,
+        problems=(*result.problems, problem),
+        checks=tuple(replace(check, complete=False) for check in result.checks),
+        exit_code=int(ExitCode.INCOMPLETE),
+    )
+
+
 def _load_checks(config: Config, problems: list[Problem]) -> list[_Loaded]:
     loaded: list[_Loaded] = []
     first = 0
@@ -89,7 +99,9 @@ def _load(check: Check, config: Config, first: int, problems: list[Problem]) -> 
     rows = read_eval_set(evals, reading)
     problems.extend(rows.problems)
     problems.extend(_too_few(check.eval, f"check {check.name}: eval", len(rows.rows)))
-    log.info("check %s: %d eval rows from %d files, %d training files", check.name, len(rows.rows), len(evals), len(train))
+    log.info(
+        "check %s: %d eval rows from %d files, %d training files", check.name, len(rows.rows), len(evals), len(train)
+    )
     lengths = lengths_for(rows.rows, check.n, check.short_rows)
     settled = replace(check, eval=replace(check.eval, reading=reading))
     return _Loaded(settled, train, rows, lengths, first, notes)
@@ -127,7 +139,9 @@ def _eval_reading(check: Check, evals: Sequence[DataFile]) -> tuple[Reading, tup
             )
         if not any(info.chosen for info in infos):
             raise UsageError(f"check {check.name}: no field could be chosen; name eval.fields:\n{render_table(infos)}")
-        notes = tuple(f"eval.fields auto: {info.path} {'chosen' if info.chosen else 'left out'}: {info.why}" for info in infos)
+        notes = tuple(
+            f"eval.fields auto: {info.path} {'chosen' if info.chosen else 'left out'}: {info.why}" for info in infos
+        )
         return with_fields(source.reading, infos), notes
     return source.reading, ()
 
@@ -183,13 +197,15 @@ def _unchecked(check: Check, scores: Sequence[RowScore]) -> Iterator[Problem]:
 
 def _result(one: _Loaded, pool: Pool, scored: Scored, scores: Sequence[RowScore]) -> CheckResult:
     by_class = {s: sum(row.script == s and row.words > 0 for row in one.rows.rows) for s in SCRIPTS}
-    used = {s: one.lengths.n[s] for s in SCRIPTS if by_class[s]} or {"spaced": one.lengths.n["spaced"]}
+    used: dict[Script, int] = {s: one.lengths.n[s] for s in SCRIPTS if by_class[s]} or {
+        "spaced": one.lengths.n["spaced"]
+    }
     largest = max(used, key=lambda s: (by_class[s], -SCRIPTS.index(s)))
     return CheckResult(
         name=one.check.name,
         settings=one.check.settings(),
         n=used[largest],
-        n_by_class=used,
+        n_by_class=dict(used.items()),
         n_rule=n_rule(one.check.n),
         rows=tuple(scores),
         train=tuple(pool.inputs),

@@ -117,7 +117,9 @@ def _without_text(file: ScannedFile, max_empty: Fraction) -> Iterator[Problem]:
     elif seen.empty == seen.records:
         yield Problem(seen.path, None, f"none of its {seen.records} records yields text in {fields}")
     elif seen.empty > max_empty * seen.records:
-        yield Problem(seen.path, None, f"{seen.empty} of {seen.records} records yield no text in {fields}, more than max_empty")
+        yield Problem(
+            seen.path, None, f"{seen.empty} of {seen.records} records yield no text in {fields}, more than max_empty"
+        )
 
 
 def _merged(files: Sequence[ScannedFile]) -> Findings:
@@ -148,5 +150,3 @@ def _numbered(file: int, number: int, shard: ShardResult, lines: int) -> Ids:
     size = len(shard.where)
     ids, line, start, ordinal = shard.where.T
     return np.stack((ids, np.full(size, file), line + lines, start, np.full(size, number), ordinal), axis=1)
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -114,7 +114,7 @@ class _Scan:
                     self.bad_records.append(BadRecord(record.line, record.bad))
 
 
-def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
+def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
     """Lists of records of about the same amount of text; a fault comes after the records before it."""
     waiting: list[Record] = []
     size = 0
@@ -143,9 +143,10 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
     scan = _Scan(index, progress)
     fault: Problem | None = None
     lines = size = 0
-    digest = ""
+    digest, opened = "", False
     try:
         with open_records(shard.file, shard.reading, "train", shard.start, shard.end) as stream:
+            opened = True
             try:
                 for records in _batches(stream):
                     scan.take(records)
@@ -154,7 +155,7 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
                 lines = stream.lines
             digest, size = stream.source.digest(), stream.source.size
     except Unreadable as error:
-        fault = Problem(shard.file.path, error.line, error.what)
+        fault = Problem(shard.file.path, error.line or (lines + 1 if opened else None), error.what)
     except OSError as error:
         fault = Problem(shard.file.path, None, f"could not be read: {error.strerror or type(error).__name__}")
     scan.tally.settle()
@@ -162,5 +163,3 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
         scan.tally.ids, scan.tally.counts, scan.tally.where, scan.records, scan.empty, scan.bad,
         lines, size, digest, tuple(scan.bad_records), fault,
     )  # fmt: skip
-
-

@@ -89,7 +89,10 @@ def n_rule(n: int | None) -> str:
     """How N was reached, in words."""
     if n is not None:
         return "fixed in the config"
-    return f"5th percentile of the rows' lengths in words, from {FLOOR} to {CAP} (GPT-3, appendix C), scaled for scripts without spaces"
+    return (
+        f"5th percentile of the rows' lengths in words, from {FLOOR} to {CAP} (GPT-3, appendix C), "
+        "scaled for scripts without spaces"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,10 @@ def score_rows(
     """Score the rows that are queries first, first + 1, ... of the index. `longest` is exact only for whole rows."""
     scorer = _Scorer(lengths, index, first, findings)
     boilerplate = scorer.boilerplate(len(rows), rule, ignored)
-    scored = [scorer.score(row, mark, first + at, boilerplate) for at, (row, mark) in enumerate(zip(rows, fingerprints, strict=True))]
+    scored = [
+        scorer.score(row, mark, first + at, boilerplate)
+        for at, (row, mark) in enumerate(zip(rows, fingerprints, strict=True))
+    ]
     touched = [s for s in scored if s.score.runs < s.score.runs_all]
     return Scored(scored, len(boilerplate), len(touched))
 
@@ -232,8 +238,6 @@ def _covered(starts: Mask, n: int) -> int:
 def _ids_in(index: RunIndex, texts: Sequence[str]) -> Ids:
     """The runs that stand in these texts."""
     return index.found_in(batch(list(texts)))[0] if texts else np.zeros(0, dtype=np.int64)
-
-
 
 
 @dataclass(frozen=True, slots=True)

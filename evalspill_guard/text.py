@@ -187,8 +187,6 @@ def choose_n(lengths: Sequence[int], kind: Script) -> int:
     return min(max(percentile, scaled(FLOOR, kind)), scaled(CAP, kind))
 
 
-
-
 def spans(text: str) -> list[tuple[int, int]]:
     """Where each of `words(text)` stands in the text, in characters (first, last + 1).
 

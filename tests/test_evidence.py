@@ -40,7 +40,11 @@ def test_the_passage_is_cut_with_its_punctuation_and_surroundings() -> None:
     evidence = cut(row, record, passage, "a.jsonl", 7)
     assert (evidence.train_file, evidence.train_line) == ("a.jsonl", 7)
     assert row.text[evidence.first : evidence.last] == "three four, five six"
-    assert (evidence.before, evidence.shared, evidence.after) == ("so it goes: ", "THREE four -- Five six", ", and so on")
+    assert (evidence.before, evidence.shared, evidence.after) == (
+        "so it goes: ",
+        "THREE four -- Five six",
+        ", and so on",
+    )
 
 
 def test_one_word_repeated_without_end_is_found_in_bounded_time() -> None:

@@ -293,10 +293,9 @@ def test_where_compares_numbers_by_their_text():
 @pytest.mark.parametrize("raw", [b'{"q": secret}', b'{"q": "secret', b'{"q":"secret\xff"}', b'{"q":"secret"} x', b""])
 def test_errors_say_where_and_never_what(raw):
     for read in (decode, Selector(None).from_json, Selector(("q",)).from_json):
-        with pytest.raises(ValueError, match=r"not valid (JSON|UTF-8)") as caught:
+        with pytest.raises(ValueError, match=r"column \d|byte \d") as caught:
             read(raw)
         assert "secret" not in str(caught.value)
-        assert re.search(r"column \d+|byte \d+", str(caught.value))
 
 
 def test_deep_nesting_is_an_error_of_the_record():

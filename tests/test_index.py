@@ -28,7 +28,9 @@ def _inside(part: Sequence[str], whole: Sequence[str]) -> bool:
     return any(whole[at : at + len(part)] == part for at in range(len(whole) - len(part) + 1))
 
 
-def _expected(index: RunIndex, rows: Sequence[list[str]], n: int, records: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
+def _expected(
+    index: RunIndex, rows: Sequence[list[str]], n: int, records: Sequence[Sequence[str]]
+) -> set[tuple[int, int]]:
     expected: set[tuple[int, int]] = set()
     for number, row in enumerate(rows):
         query = _query(row, n)

@@ -80,7 +80,14 @@ def test_script_of_a_row(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("lengths", "expected"),
-    [([20] * 40, 13), ([3] * 40, 8), ([9] * 2 + [20] * 38, 9), ([9] + [20] * 19, 9), ([9] + [20] * 20 + [0] * 9, 13), ([], 8)],
+    [
+        ([20] * 40, 13),
+        ([3] * 40, 8),
+        ([9] * 2 + [20] * 38, 9),
+        ([9] + [20] * 19, 9),
+        ([9] + [20] * 20 + [0] * 9, 13),
+        ([], 8),
+    ],
 )
 def test_n_is_the_fifth_percentile_by_nearest_rank(lengths: list[int], expected: int) -> None:
     assert choose_n(sorted(lengths), "spaced") == expected

@@ -25,7 +25,8 @@ class _Parquet(RecordStream):
     def __iter__(self) -> Iterator[Record]:
         raise Unreadable("Parquet is not read by this version; write JSON Lines")
 
-    values = __iter__  # type: ignore[assignment]
+    def values(self) -> Iterator[object]:
+        return iter(self)
 
 
 READERS: Mapping[str, type[RecordStream]] = {
@@ -69,12 +70,11 @@ def _two_lines(source: Source, limit: int) -> tuple[str, str]:
         text = raw.removeprefix(BOM).decode("utf-8", "replace").strip()
         if text:
             found.append(text)
-    return (found + ["", ""])[0], (found + ["", ""])[1]
+    first, second, *_ = [*found, "", ""]
+    return first, second
 
 
-def open_records(
-    file: DataFile, reading: Reading, role: Role, start: int = 0, end: int | None = None
-) -> RecordStream:
+def open_records(file: DataFile, reading: Reading, role: Role, start: int = 0, end: int | None = None) -> RecordStream:
     """The records of a file, or those whose first byte lies in [start, end) of a plain JSON Lines file."""
     reader = READERS["jsonl" if start else _format(file, reading)]
     return reader(open_source(file, max(0, start - 1)), reading, role, start, end)
@@ -142,7 +142,11 @@ def _kept_elements(data: bytes, rows: Sequence[_Span], keep: Sequence[bool]) -> 
             last += 1
         yield data[at : rows[first].start]
         separator = data[rows[first].end : rows[first + 1].start] if last > first else b""
-        kept = [data[r.start : r.end] for r, stays in zip(rows[first : last + 1], keep[first : last + 1], strict=True) if stays]
+        kept = [
+            data[r.start : r.end]
+            for r, stays in zip(rows[first : last + 1], keep[first : last + 1], strict=True)
+            if stays
+        ]
         yield separator.join(kept)
         at, first = rows[last].end, last + 1
     yield data[at:]

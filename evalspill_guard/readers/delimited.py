@@ -17,6 +17,8 @@ _LONG_CELL = 8
 
 
 class Csv(LineStream):
+    """A row after the header, by RFC 4180."""
+
     format = "csv"
 
     def __iter__(self) -> Iterator[Record]:

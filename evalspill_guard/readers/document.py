@@ -92,6 +92,8 @@ class _Walker:
 
 
 class Document(RecordStream):
+    """An element of the array, a column-oriented row, or one of several values."""
+
     format = "json"
 
     def __iter__(self) -> Iterator[Record]:
@@ -107,7 +109,9 @@ class Document(RecordStream):
         except JSONDecodeError as error:
             rest = self.text[at:]
             start = size
-            yield Record(error.lineno, start, start + _bytes(rest), [rest], None, f"not JSON: {error.msg} (column {error.colno})")
+            yield Record(
+                error.lineno, start, start + _bytes(rest), [rest], None, f"not JSON: {error.msg} (column {error.colno})"
+            )
         except RecursionError:
             raise Unreadable("nested too deeply") from None
         self.lines = self.text.count("\n")
@@ -174,7 +178,7 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _is_object(value: object) -> bool:
+def _is_object(value: Any) -> bool:
     return isinstance(value, dict | Pairs)
 
 
@@ -189,10 +193,11 @@ def _columns(value: object) -> list[object] | None:
     if not isinstance(value, dict) or len(items) < 2 or len(kinds) != 1:
         return None
     inner: list[Any] = [column for _, column in items]
-    if kinds == {list} and len({len(column) for column in inner}) == 1 and not any(_is_object(c) for c in inner[0]):
+    head: Any = inner[0]
+    if kinds == {list} and len({len(column) for column in inner}) == 1 and not any(map(_is_object, head)):
         return [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)]
-    if kinds == {dict} and inner[0] and all(list(c) == list(inner[0]) for c in inner) and all(k.isdigit() for k in inner[0]):
-        return [{name: column[key] for name, column in items} for key in inner[0]]
+    if kinds == {dict} and head and all(map(str.isdigit, head)) and all(list(c) == list(head) for c in inner):
+        return [{name: column[key] for name, column in items} for key in head]
     return None
 
 

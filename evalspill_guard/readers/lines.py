@@ -50,6 +50,8 @@ class LineStream(RecordStream):
 
 
 class JsonLines(LineStream):
+    """A JSON value a line."""
+
     format = "jsonl"
 
     def __iter__(self) -> Iterator[Record]:
@@ -89,6 +91,8 @@ def _why(raw: bytes, start: int, error: ValueError) -> str:
 
 
 class Tsv(LineStream):
+    """A line after the header, split at tabs; a quote is a character like any other."""
+
     format = "tsv"
 
     def __iter__(self) -> Iterator[Record]:
@@ -124,10 +128,16 @@ def as_mapping(header: list[str] | None, cells: list[str]) -> object:
     """Cells under the names of their columns; those beyond the header under their column number."""
     names = (header or [])[: len(cells)]
     keys = names + [str(number) for number in range(len(names), len(cells))]
-    return dict(zip(keys, cells, strict=True)) if len(set(keys)) == len(keys) else Pairs(list(zip(keys, cells, strict=True)))
+    return (
+        dict(zip(keys, cells, strict=True))
+        if len(set(keys)) == len(keys)
+        else Pairs(list(zip(keys, cells, strict=True)))
+    )
 
 
 class Text(LineStream):
+    """A paragraph or a line."""
+
     format = "txt"
 
     def __iter__(self) -> Iterator[Record]:

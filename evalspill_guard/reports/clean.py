@@ -9,7 +9,9 @@ from typing import Protocol
 import xxhash
 
 from evalspill_guard.errors import Unreadable
+from evalspill_guard.files import compress, encode_like, open_source
 from evalspill_guard.model import CheckResult, DataFile, InputFile, RowScore, RunResult
+from evalspill_guard.readers import kept_bytes
 
 FORMATS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".md", ".text", ".parquet"})
 COMPRESSIONS = frozenset({".gz", ".bz2", ".xz", ".zst"})
@@ -81,8 +83,28 @@ def _rows_by_file(check: CheckResult) -> Mapping[int, list[RowScore]]:
 
 
 def _clean(one: CleanInput, scores: Sequence[RowScore]) -> Iterator[bytes]:
+    """The bytes of one clean file; where nothing is left out, the very bytes of the input."""
+    try:
+        if all(map(kept, scores)):
+            yield _scanned_bytes(one)
+        else:
+            yield from _without_flagged(one, scores)
+    except (Unreadable, OSError) as error:
+        raise InputChanged(one.file.path) from error
+
+
+def _scanned_bytes(one: CleanInput) -> bytes:
     raw = Path(one.file.real).read_bytes()
     if xxhash.xxh3_128_hexdigest(raw) != one.seen.digest:
         raise InputChanged(one.file.path)
-    if all(map(kept, scores)):
-        yield raw
+    return raw
+
+
+def _without_flagged(one: CleanInput, scores: Sequence[RowScore]) -> Iterator[bytes]:
+    with open_source(one.file) as source:
+        data = source.stream.read()
+        if source.digest() != one.seen.digest:
+            raise InputChanged(one.file.path)
+    rows, keep = [score.row for score in scores], [kept(score) for score in scores]
+    pieces = kept_bytes(one.format, data, rows, keep)
+    yield from compress(encode_like(pieces, source.encoding), source.compression)
