@@ -140,6 +140,8 @@ def _gather(values: Iterable[Any], found: list[str], depth: int = 0) -> int:
             colons += len(value) + _gather(value.values(), found, depth + 1)
         elif kind is list:
             colons += _gather(value, found, depth + 1)
+        elif kind is int or (kind is float and -_EXACT < value < _EXACT):
+            found.append(str(value))
         elif value is not None and kind is not bool:
             colons += _gather_rare(value, found, depth)
     return colons

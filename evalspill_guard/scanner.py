@@ -121,8 +121,7 @@ def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
     try:
         for record in records:
             waiting.append(record)
-            for leaf in record.leaves:
-                size += len(leaf)
+            size += sum(map(len, record.leaves))
             if size > _BATCH_CHARACTERS or len(waiting) >= _BATCH_RECORDS:
                 yield waiting
                 waiting, size = [], 0

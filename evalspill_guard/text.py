@@ -157,7 +157,7 @@ def words(text: str) -> list[str]:
 
 def script(row_words: Sequence[str]) -> Script:
     """The class of a row by its own words: is it written without spaces, and in which family of scripts?"""
-    codes = [ord(word[0]) for word in row_words if word and _within(ord(word[0]), _THAI + _KANA + _HAN)]
+    codes = [code for code in (ord(word[0]) for word in row_words) if code >= _THAI[0][0]]
     codes = [code for code in codes if _kind(code) == _UNSPACED]
     if 2 * len(codes) <= len(row_words):
         return "spaced"
@@ -199,11 +199,18 @@ def spans(text: str) -> list[tuple[int, int]]:
     return found
 
 
+def _separates(character: str) -> bool:
+    """Whether no word can hold this character: ™ and 🄐 are symbols that NFKC turns into letters."""
+    if _kinds[ord(character)] != _SPACE:
+        return False
+    return character.isascii() or all(_kind(ord(c)) == _SPACE for c in unicodedata.normalize("NFKC", character))
+
+
 def _pieces(text: str) -> list[tuple[int, int]]:
     _codes(text)
     pieces, begin = [], -1
     for at, character in enumerate(text):
-        if _kinds[ord(character)] == _SPACE:
+        if _separates(character):
             if begin >= 0:
                 pieces.append((begin, at))
             begin = -1

@@ -45,6 +45,11 @@ def test_nfkc_gives_no_character_that_an_earlier_rule_drops() -> None:
     assert dropped == []
 
 
+@pytest.mark.parametrize(("text", "places"), [("🄐", [(0, 1)]), ("a brand™, b", [(0, 1), (2, 8), (10, 11)])])
+def test_a_symbol_that_becomes_letters_belongs_to_its_word(text: str, places: list[tuple[int, int]]) -> None:
+    assert spans(text) == places
+
+
 @given(st.text())
 def test_spans_belong_to_the_words(text: str) -> None:
     places = spans(text)

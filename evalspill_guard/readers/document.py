@@ -192,12 +192,12 @@ def _columns(value: object) -> list[object] | None:
     kinds = {type(inner) for _, inner in items}
     if not isinstance(value, dict) or len(items) < 2 or len(kinds) != 1:
         return None
-    inner: list[Any] = [column for _, column in items]
-    head: Any = inner[0]
+    inner: Any = [column for _, column in items]
+    head = inner[0]
     if kinds == {list} and len({len(column) for column in inner}) == 1 and not any(map(_is_object, head)):
         return [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)]
     if kinds == {dict} and head and all(map(str.isdigit, head)) and all(list(c) == list(head) for c in inner):
-        return [{name: column[key] for name, column in items} for key in head]
+        return [{name: column[key] for (name, _), column in zip(items, inner, strict=True)} for key in head]
     return None
 
 
