@@ -35,7 +35,7 @@ class RowText:
     def __init__(self, text: str, n: int, live_at: Mask | None) -> None:
         self.text, self.n, self.live_at = text, n, live_at
         self.words = words(text)
-        self.runs = batch([text]).windows(n)
+        self.runs = batch([[text]]).windows(n)
 
 
 class RecordText:
@@ -43,7 +43,7 @@ class RecordText:
 
     def __init__(self, leaves: Sequence[str]) -> None:
         self.text = "\n".join(leaves)
-        self._batch: Batch = batch([self.text.replace("\x00", " ").replace("\x01", " ")])
+        self._batch: Batch = batch([[self.text]])
         self._sorted: dict[int, tuple[Hashes, Ids]] = {}
         self._words: list[str] | None = None
 

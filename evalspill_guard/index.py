@@ -189,7 +189,7 @@ def _key_lengths(queries: Sequence[Query]) -> Ids:
 def _windows(queries: Sequence[Query], keyed: Ids, row_hash: Hashes) -> list[_Windows]:
     found: dict[int, list[tuple[Hashes, Ids, Ids]]] = {}
     for first in range(0, len(queries), _CHUNK):
-        texts = batch([query.text for query in queries[first : first + _CHUNK]])
+        texts = batch([[query.text] for query in queries[first : first + _CHUNK]])
         rows = texts.order + first
         sizes = np.diff(texts.texts)
         row_hash[rows] = texts.at(texts.texts[:-1], sizes)

@@ -21,7 +21,7 @@ _BASE = 0x9E3779B97F4A7C15
 _UNBASE = pow(_BASE, -1, 1 << 64)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
-_PAD = b" " * 16
+_PAD = b" " * 16  # so that eight bytes can be read at the last word's end
 
 
 def _powers(base: int, count: int) -> Hashes:
@@ -79,21 +79,21 @@ class Batch:
         return hashes
 
 
-def batch(texts: Sequence[str]) -> Batch:
-    """Normalise texts (leaves joined by LEAF_END, no RECORD_END inside) and hash their words."""
+def batch(texts: Sequence[Sequence[str]]) -> Batch:
+    """Normalise texts, each given by its leaves, and hash their words."""
+    ends = sum(map(len, texts)) - sum(map(bool, texts))
+    buffer, order = _joined([LEAF_END.join(leaves) for leaves in texts])
+    if buffer.count(RECORD_END.encode()) != len(texts) or buffer.count(LEAF_END.encode()) != ends:
+        buffer, order = _joined([LEAF_END.join(map(without_ends, leaves)) for leaves in texts])
+    return _hashed(buffer, np.array(order, dtype=np.int64))
+
+
+def _joined(texts: Sequence[str]) -> tuple[bytes, list[int]]:
+    """The words of all texts in one buffer, and which text stands at each place: the ASCII ones first."""
     plain = [number for number, text in enumerate(texts) if text.isascii()]
-    other = [number for number, text in enumerate(texts) if not text.isascii()]
+    other = [number for number, text in enumerate(texts) if not text.isascii()] if len(plain) < len(texts) else []
     parts = [normalise(RECORD_END.join([texts[n] for n in group]) + RECORD_END) for group in (plain, other) if group]
-    order = np.array(plain + other, dtype=np.int64)
-    return _hashed(b"".join([b" ", *parts, _PAD]), order)
-
-
-def join_leaves(leaves: Sequence[str]) -> str:
-    """The text of a record as `batch` takes it."""
-    text = LEAF_END.join(leaves)
-    if RECORD_END in text or text.count(LEAF_END) >= len(leaves):
-        return LEAF_END.join(map(without_ends, leaves))
-    return text
+    return b"".join([b" ", *parts, _PAD]), plain + other
 
 
 def _hashed(buffer: bytes, order: Places) -> Batch:
@@ -112,29 +112,21 @@ def _hashed(buffer: bytes, order: Places) -> Batch:
     return Batch(hashes, sums, texts, leaves, order)
 
 
-def _load(words: Hashes, places: npt.NDArray[np.intp]) -> Hashes:
-    """Eight bytes at any place, from two aligned loads."""
-    shift = ((places & 7) << 3).astype(np.uint64)
-    at = places >> 3
-    low = words.take(at)
-    low >>= shift
-    high = words.take(at + 1)
-    high <<= np.uint64(63) - shift
-    high <<= np.uint64(1)
-    low |= high
-    return low
+def _eights(buffer: bytes) -> Hashes:
+    """The eight bytes at every place but the last eight, as a view that copies nothing."""
+    return np.ndarray((len(buffer) - 8,), dtype="<u8", buffer=buffer, strides=(1,))
 
 
 def _word_hashes(buffer: bytes, starts: npt.NDArray[np.intp], sizes: npt.NDArray[np.intp]) -> Hashes:
     """Mix a word's bytes, eight at a time; longer words take further turns on the shrinking rest."""
-    words = np.frombuffer(buffer + b" " * (24 - len(buffer) % 8), dtype="<u8").astype(np.uint64, copy=False)
-    hashes = _load(words, starts)
+    eights = _eights(buffer)
+    hashes = eights[starts].astype(np.uint64, copy=False)
     hashes &= _MASKS.take(np.minimum(sizes, 8))
     _mix(hashes)
     rest = np.flatnonzero(sizes > 8)
     done = 8
     while len(rest):
-        more = _load(words, starts[rest] + done)
+        more = eights[starts[rest] + done].astype(np.uint64, copy=False)
         more &= _MASKS.take(np.minimum(sizes[rest] - done, 8))
         more += hashes[rest] * np.uint64(_BASE)
         _mix(more)

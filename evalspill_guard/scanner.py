@@ -9,12 +9,12 @@ import numpy as np
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.index import Ids, RunIndex
-from evalspill_guard.kernel import batch, join_leaves
+from evalspill_guard.kernel import batch
 from evalspill_guard.model import Problem, Record, Shard
 from evalspill_guard.readers import open_records
 
 KEPT_PLACES = 4
-_BATCH_CHARACTERS = 400_000
+_BATCH_BYTES = 400_000
 _BATCH_RECORDS = 4096
 _PENDING = 1_000_000
 _EMPTY = np.empty(0, dtype=np.int64)
@@ -99,7 +99,7 @@ class _Scan:
         self.bad_records: list[BadRecord] = []
 
     def take(self, records: list[Record]) -> None:
-        texts = batch([join_leaves(record.leaves) for record in records])
+        texts = batch([record.leaves for record in records])
         self.empty += int((np.diff(texts.texts) == 0).sum())
         ids, where = self.index.found_in(texts)
         if len(ids):
@@ -121,8 +121,8 @@ def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
     try:
         for record in records:
             waiting.append(record)
-            size += sum(map(len, record.leaves))
-            if size > _BATCH_CHARACTERS or len(waiting) >= _BATCH_RECORDS:
+            size += record.end - record.start
+            if size > _BATCH_BYTES or len(waiting) >= _BATCH_RECORDS:
                 yield waiting
                 waiting, size = [], 0
     except Unreadable:

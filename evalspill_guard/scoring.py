@@ -145,12 +145,9 @@ def score_rows(
     ignored: Sequence[str] = (),
 ) -> Scored:
     """Score the rows that are queries first, first + 1, ... of the index. `longest` is exact only for whole rows."""
-    scorer = _Scorer(lengths, index, first, findings)
-    boilerplate = scorer.boilerplate(len(rows), rule, ignored)
-    scored = [
-        scorer.score(row, mark, first + at, boilerplate)
-        for at, (row, mark) in enumerate(zip(rows, fingerprints, strict=True))
-    ]
+    scorer = _Scorer(lengths, index, first, len(rows), findings)
+    boilerplate = scorer.boilerplate(rule, ignored)
+    scored = scorer.scored(rows, fingerprints, boilerplate)
     touched = [s for s in scored if s.score.runs < s.score.runs_all]
     return Scored(scored, len(boilerplate), len(touched))
 
@@ -159,72 +156,86 @@ _NO_RUNS = np.zeros(0, dtype=bool)
 
 
 class _Scorer:
-    def __init__(self, lengths: Lengths, index: RunIndex, first: int, findings: Findings) -> None:
-        self.lengths, self.index, self.first, self.findings = lengths, index, first, findings
+    """Scores the rows of one check. Everything that is asked of each of their runs is asked for all at once."""
 
-    def boilerplate(self, rows: int, rule: BoilerplateRule | None, ignored: Sequence[str]) -> Ids:
+    def __init__(self, lengths: Lengths, index: RunIndex, first: int, rows: int, findings: Findings) -> None:
+        self.lengths, self.index, self.first, self.findings = lengths, index, first, findings
+        self.bounds = index.row_bounds[first : first + rows + 1]
+        self.ids = index.runs_at[self.bounds[0] : self.bounds[-1]]
+        self.bounds = self.bounds - self.bounds[0]
+        self.owners = np.repeat(np.arange(rows), np.diff(self.bounds))
+        self.counts = findings.count(self.ids)
+        self.whole = findings.count(index.row_whole[first : first + rows])
+        self.distinct = _first_of_each_pair(self.owners, self.ids)
+
+    def boilerplate(self, rule: BoilerplateRule | None, ignored: Sequence[str]) -> Ids:
         """The sorted ids of this check's boilerplate runs."""
-        bounds = self.index.row_bounds[self.first : self.first + rows + 1]
-        mine = self.index.runs_at[bounds[0] : bounds[-1]]
-        named = np.intersect1d(mine, _ids_in(self.index, ignored))
+        named = np.intersect1d(self.ids, _ids_in(self.index, ignored))
         if rule is None:
             return named
-        often = self.findings.ids[self.findings.counts > rule.records]
-        at = np.flatnonzero(np.isin(mine, often))
-        owners = self._distinct_rows(rows)[np.searchsorted(bounds - bounds[0], at, side="right") - 1]
-        pairs = np.unique(np.stack((mine[at], owners), axis=1), axis=0)
-        ids, counts = np.unique(pairs[:, 0], return_counts=True)
-        return np.union1d(named, ids[counts >= rule.least_rows(self._distinct_count(rows))])
-
-    def _distinct_rows(self, rows: int) -> Ids:
-        """For each row a number that rows with the same words share."""
-        return np.unique(self.index.row_hash[self.first : self.first + rows], return_inverse=True)[1]
-
-    def _distinct_count(self, rows: int) -> int:
+        rows = len(self.bounds) - 1
         hashes = self.index.row_hash[self.first : self.first + rows]
-        return len(np.unique(hashes[hashes != 0]))  # only a row of no words has the hash 0
+        often = np.flatnonzero(self.counts > rule.records)
+        owners = np.unique(hashes, return_inverse=True)[1][self.owners[often]]  # rows with the same words are one
+        first = _first_of_each_pair(self.ids[often], owners)
+        ids, counts = np.unique(self.ids[often][first], return_counts=True)
+        distinct = len(np.unique(hashes[hashes != 0]))  # only a row of no words has the hash 0
+        return np.union1d(named, ids[counts >= rule.least_rows(distinct)])
 
-    def score(self, row: EvalRow, mark: str, query: int, boilerplate: Ids) -> ScoredRow:
+    def scored(self, rows: Sequence[EvalRow], marks: Sequence[str], boilerplate: Ids) -> list[ScoredRow]:
+        """Every row, in order."""
+        self.live = ~np.isin(self.ids, boilerplate) | (self.whole > 0)[self.owners]
+        self.found = self.counts > 0
+        masks = (self.distinct & self.live, self.distinct & self.live & self.found, self.distinct,
+                 self.distinct & self.found)  # fmt: skip
+        figures = np.stack([np.bincount(self.owners[mask], minlength=len(rows)) for mask in masks], axis=1).tolist()
+        return [self._score(at, row, marks[at], figures[at]) for at, row in enumerate(rows)]
+
+    def _score(self, at: int, row: EvalRow, mark: str, figures: Sequence[int]) -> ScoredRow:
         search = self.lengths.search(row)
-        if search == "runs":
-            return self._by_runs(row, mark, query, boilerplate)
-        return self._short(row, mark, query, search)
+        return self._by_runs(at, row, mark, figures) if search == "runs" else self._short(at, row, mark, search)
 
-    def _stands_whole(self, query: int) -> int:
-        """The number of training records in which the row stands whole."""
-        whole = self.index.row_whole[query : query + 1]
-        return 0 if whole[0] < 0 else int(self.findings.count(whole)[0])
-
-    def _short(self, row: EvalRow, mark: str, query: int, search: Search) -> ScoredRow:
-        records = self._stands_whole(query)
+    def _short(self, at: int, row: EvalRow, mark: str, search: Search) -> ScoredRow:
+        records = int(self.whole[at])
         outcome: Outcome = "whole" if records else "no-text" if not row.words else "too-short"
         score = RowScore(row, outcome, mark, looked_for=search != "none")
         if not records:
             return ScoredRow(score, _NO_RUNS, ())
         score = replace(score, covered=row.words, longest=row.words, stands_whole=True, train_records=records)
-        return ScoredRow(score, _NO_RUNS, self.findings.first([int(self.index.row_whole[query])]))
+        return ScoredRow(score, _NO_RUNS, self.findings.first([self._whole_id(at)]))
 
-    def _by_runs(self, row: EvalRow, mark: str, query: int, boilerplate: Ids) -> ScoredRow:
-        ids = self.index.ids_of(query)
-        n = row.words - len(ids) + 1
-        found_at = self.findings.count(ids) > 0
-        whole = self._stands_whole(query) if found_at.any() else 0
-        live_at = np.ones(len(ids), dtype=bool) if whole else ~np.isin(ids, boilerplate)
-        hits = found_at & live_at
-        runs, live, found, hit = (len(np.unique(ids[mask])) for mask in (live_at | True, live_at, found_at, hits))
-        outside = row.words - _covered(~live_at, n)
+    def _whole_id(self, at: int) -> int:
+        return int(self.index.row_whole[self.first + at])
+
+    def _by_runs(self, at: int, row: EvalRow, mark: str, figures: Sequence[int]) -> ScoredRow:
+        mine = slice(self.bounds[at], self.bounds[at + 1])
+        n, whole = row.words - (mine.stop - mine.start) + 1, bool(self.whole[at])
+        live, hit, runs, found = figures
         score = RowScore(
-            row, "clean", mark, n=n, runs=live, runs_found=hit, runs_all=runs,
-            runs_found_all=found, covered=_covered(hits, n), stands_whole=bool(whole),
+            row, "clean", mark, n=int(n), runs=live, runs_found=hit, runs_all=runs, runs_found_all=found,
+            stands_whole=whole,
         )  # fmt: skip
         if not hit:
-            only = live < runs and outside < self.lengths.floor(row.script)
-            score = replace(score, outcome="boilerplate-only", looked_for=False) if only else score
-            return ScoredRow(score, hits, ())
-        records = int(self.findings.count(ids[hits]).max())
-        score = replace(score, outcome="dirty", longest=row.words if whole else 0, train_records=records)
-        held_by = [int(self.index.row_whole[query])] if whole else np.unique(ids[hits]).tolist()
+            if live < runs and row.words - _covered(~self.live[mine], score.n or 1) < self.lengths.floor(row.script):
+                score = replace(score, outcome="boilerplate-only", looked_for=False)
+            return ScoredRow(score, _NO_RUNS, ())
+        hits = self.found[mine] & self.live[mine]
+        score = replace(
+            score, outcome="dirty", covered=_covered(hits, score.n or 1), longest=row.words if whole else 0,
+            train_records=int(self.counts[mine][hits].max()),
+        )  # fmt: skip
+        held_by = [self._whole_id(at)] if whole else np.unique(self.ids[mine][hits]).tolist()
         return ScoredRow(score, hits, self.findings.first(held_by))
+
+
+def _first_of_each_pair(one: Ids, two: Ids) -> Mask:
+    """Whether a place is the first with its pair of values."""
+    order = np.lexsort((two, one))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (np.diff(one[order]) != 0) | (np.diff(two[order]) != 0)
+    mask = np.zeros(len(order), dtype=bool)
+    mask[order[first]] = True
+    return mask
 
 
 def _covered(starts: Mask, n: int) -> int:
@@ -237,7 +248,7 @@ def _covered(starts: Mask, n: int) -> int:
 
 def _ids_in(index: RunIndex, texts: Sequence[str]) -> Ids:
     """The runs that stand in these texts."""
-    return index.found_in(batch(list(texts)))[0] if texts else np.zeros(0, dtype=np.int64)
+    return index.found_in(batch([[text] for text in texts]))[0] if texts else np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

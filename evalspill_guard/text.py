@@ -6,8 +6,10 @@ for Unicode; a letter of a script written without spaces is a word of its own.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from math import ceil
 
 import numpy as np
@@ -32,15 +34,19 @@ _KANA = ((0x3040, 0x30FF), (0x31F0, 0x31FF), (0x1AFF0, 0x1B16F))
 _HAN = ((0x3005, 0x3007), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
 
 # Tables of one entry a code point, filled a block at a time when a text first needs it: all at once costs 0.3 s.
-_kinds = np.zeros(_CODE_POINTS, dtype=np.uint8)
-_lower = np.zeros(_CODE_POINTS, dtype=np.uint32)
+# _flags holds the kind after NFKC, and _HARD where NFKC of the character depends on its neighbours or is longer.
+_flags = np.zeros(_CODE_POINTS, dtype=np.uint8)
+_folded = np.zeros(_CODE_POINTS, dtype=np.uint32)
 _filled = np.zeros(_CODE_POINTS // _BLOCK, dtype=bool)
+_HARD = 0x80
+_JAMO = ((0x1100, 0x11FF), (0xA960, 0xA97F), (0xD7B0, 0xD7FF))
 
 
 def _within(code: int, ranges: Sequence[tuple[int, int]]) -> bool:
     return any(first <= code <= last for first, last in ranges)
 
 
+@lru_cache(maxsize=1 << 14)
 def _kind(code: int) -> int:
     character = chr(code)
     category = unicodedata.category(character)
@@ -61,11 +67,25 @@ def _lowered(code: int) -> int:
     return ord(chr(code).lower())
 
 
+def _nfkc_alone(code: int) -> int | None:
+    """The one character that NFKC makes of this one wherever it stands; None where its neighbours matter or it
+    becomes several. Only marks and jamo join with what stands before; several separators are as good as one."""
+    if unicodedata.category(chr(code))[0] == "M" or _within(code, _JAMO):
+        return None
+    folded = unicodedata.normalize("NFKC", chr(code))
+    kinds = [_kind(ord(character)) for character in folded]
+    if len(folded) == 1 and kinds[0] != _MARK:
+        return ord(folded)
+    return 0x20 if set(kinds) == {_SPACE} else None
+
+
 def _fill(blocks: npt.NDArray[np.intp]) -> None:
     for block in blocks.tolist():
         for code in range(block * _BLOCK, (block + 1) * _BLOCK):
-            _kinds[code] = kind = _kind(code)
-            _lower[code] = 0x20 if kind == _SPACE and code > 1 else _lowered(code)
+            alone = _nfkc_alone(code) if _kind(code) != _DROP else code
+            kind = _kind(code if alone is None else alone)
+            _flags[code] = kind | (_HARD if alone is None else 0)
+            _folded[code] = 0x20 if kind == _SPACE and code > 1 else _lowered(code if alone is None else alone)
         _filled[block] = True
 
 
@@ -85,10 +105,8 @@ def _text(codes: Codes) -> str:
 
 def _nfkc(text: str) -> str:
     """NFKC record by record: most are normalised already, and asking is far cheaper than doing."""
-    if unicodedata.is_normalized("NFKC", text):
-        return text
     return RECORD_END.join(
-        part if unicodedata.is_normalized("NFKC", part) else unicodedata.normalize("NFKC", part)
+        part if part.isascii() or unicodedata.is_normalized("NFKC", part) else unicodedata.normalize("NFKC", part)
         for part in text.split(RECORD_END)
     )
 
@@ -105,27 +123,36 @@ def _drop_stray_marks(codes: Codes, kinds: Kinds) -> tuple[Codes, Kinds]:
     return codes[~stray], kinds[~stray]
 
 
-def _set_apart(codes: Codes, kinds: Kinds) -> Codes:
+def _set_apart(codes: Codes, kinds: Kinds, marks: bool) -> Codes:
     """Put a space before each letter of an unspaced script, and after it and its marks."""
     letters = kinds == _UNSPACED
-    after = np.zeros(len(kinds), dtype=bool)
-    after[1:] = (_before_marks(kinds)[:-1] == _UNSPACED) & (kinds[1:] != _MARK)
-    return np.insert(codes, np.flatnonzero(letters | after), 0x20).astype(np.uint32)
+    apart = letters.copy()
+    if marks:
+        apart[1:] |= (_before_marks(kinds)[:-1] == _UNSPACED) & (kinds[1:] != _MARK)
+    else:
+        apart[1:] |= letters[:-1]
+    spaced = np.full(len(codes) + int(apart.sum()), 0x20, dtype=np.uint32)
+    spaced[np.arange(len(codes)) + np.cumsum(apart)] = codes
+    return spaced
 
 
 def _normalise_any(text: str) -> bytes:
     codes = _codes(text)
-    dropped = _kinds[codes] == _DROP
+    flags = _flags[codes]
+    dropped = flags == _DROP
     if dropped.any():
-        text = _text(codes[~dropped])
-    codes = _codes(_nfkc(text))
-    kinds = _kinds[codes]
-    if (kinds == _MARK).any():
+        codes, flags = codes[~dropped], flags[~dropped]
+    if (flags >= _HARD).any():
+        codes = _codes(_nfkc(_text(codes)))
+        flags = _flags[codes]
+    kinds = flags & ~np.uint8(_HARD)
+    marks = bool((kinds == _MARK).any())
+    if marks:
         codes, kinds = _drop_stray_marks(codes, kinds)
-    codes = _lower[codes]
+    codes = _folded[codes]
     if (kinds == _UNSPACED).any():
-        codes = _set_apart(codes, kinds)
-    return _text(codes).encode()
+        codes = _set_apart(codes, kinds, marks)
+    return _text(codes).encode("utf-8", "surrogatepass")
 
 
 def _ascii_table() -> bytes:
@@ -193,21 +220,23 @@ def spans(text: str) -> list[tuple[int, int]]:
     Words are looked for in the pieces between separators; where one piece holds several words (scripts without
     spaces, ligatures of letter and sign) each takes the characters that give it, or else the whole piece.
     """
+    if text.isascii():  # then every character stays where it is
+        return [word.span() for word in re.finditer(rb"[^ ]+", normalise(without_ends(text)))]
     found: list[tuple[int, int]] = []
     for first, last in _pieces(text):
         found.extend(_spans_in_piece(text, first, last))
     return found
 
 
+@lru_cache(maxsize=1 << 14)
 def _separates(character: str) -> bool:
     """Whether no word can hold this character: ™ and 🄐 are symbols that NFKC turns into letters."""
-    if _kinds[ord(character)] != _SPACE:
-        return False
-    return character.isascii() or all(_kind(ord(c)) == _SPACE for c in unicodedata.normalize("NFKC", character))
+    if character.isascii():
+        return _kind(ord(character)) == _SPACE
+    return all(_kind(ord(c)) == _SPACE for c in unicodedata.normalize("NFKC", character))
 
 
 def _pieces(text: str) -> list[tuple[int, int]]:
-    _codes(text)
     pieces, begin = [], -1
     for at, character in enumerate(text):
         if _separates(character):
@@ -221,7 +250,22 @@ def _pieces(text: str) -> list[tuple[int, int]]:
     return pieces
 
 
+@lru_cache(maxsize=1 << 14)
+def _kind_alone(character: str) -> int:
+    """The kind of a character that stays one character; _HARD for all others."""
+    alone = _nfkc_alone(ord(character))
+    return _HARD if alone is None or _kind(ord(character)) == _DROP else _kind(alone)
+
+
 def _spans_in_piece(text: str, first: int, last: int) -> list[tuple[int, int]]:
+    kinds = [_kind_alone(character) for character in text[first:last]]
+    if _HARD in kinds:
+        return _spans_by_words(text, first, last)
+    cuts = [at for at in range(1, len(kinds)) if _UNSPACED in kinds[at - 1 : at + 1]]
+    return [(first + a, first + b) for a, b in zip([0, *cuts], [*cuts, len(kinds)], strict=True)]
+
+
+def _spans_by_words(text: str, first: int, last: int) -> list[tuple[int, int]]:
     whole = words(text[first:last])
     if len(whole) < 2:
         return [(first, last)] * len(whole)
@@ -240,7 +284,7 @@ def _spans_in_piece(text: str, first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _clusters(text: str, first: int, last: int) -> list[tuple[int, int]]:
-    starts = [at for at in range(first, last) if at == first or _kinds[ord(text[at])] not in (_MARK, _DROP)]
+    starts = [at for at in range(first, last) if at == first or _kind(ord(text[at])) not in (_MARK, _DROP)]
     return list(zip(starts, [*starts[1:], last], strict=True))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalspill_guard.index import Query, RunIndex, build
-from evalspill_guard.kernel import batch, join_leaves
+from evalspill_guard.kernel import batch
 
 WORD = st.sampled_from(["a", "b", "c", "extraordinarily", "é"])
 ROW = st.lists(WORD, min_size=1, max_size=12)
@@ -20,7 +20,7 @@ def _query(row: Sequence[str], n: int) -> Query:
 
 
 def _found(index: RunIndex, records: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
-    ids, where = index.found_in(batch([join_leaves(leaves) for leaves in records]))
+    ids, where = index.found_in(batch(records))
     return set(zip(ids.tolist(), where.tolist(), strict=True))
 
 

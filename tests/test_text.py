@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalspill_guard.text import choose_n, scaled, script, spans, words
+from evalspill_guard.text import choose_n, normalise, scaled, script, spans, words
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,42 @@ def test_n_is_the_fifth_percentile_by_nearest_rank(lengths: list[int], expected:
 def test_lengths_are_scaled_for_scripts_without_spaces_and_rounded_up() -> None:
     assert [scaled(5, kind) for kind in ("spaced", "chinese", "japanese", "thai")] == [5, 5, 8, 10]
     assert (scaled(13, "japanese"), scaled(13, "thai")) == (20, 26)
+
+
+UNSPACED = [
+    *[(0x0E00, 0x0FFF), (0x1000, 0x109F), (0xAA60, 0xAA7F), (0xA9E0, 0xA9FF), (0x1780, 0x17FF), (0x3040, 0x30FF)],
+    *[(0x31F0, 0x31FF), (0x1AFF0, 0x1B16F), (0x3005, 0x3007), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF)],
+    (0x20000, 0x3FFFF),
+]
+
+
+def by_the_rules(text: str) -> list[str]:
+    """The five rules, one character after the other."""
+    selectors = [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
+    text = "".join(c for c in text if unicodedata.category(c) != "Cf" and ord(c) not in selectors)
+    out, stands_on, apart = "", False, False
+    for c in unicodedata.normalize("NFKC", text):
+        category = unicodedata.category(c)
+        if category[0] == "M" and not stands_on:
+            continue
+        if category[0] != "M":
+            unspaced = (category[0] == "L" or category == "Nl") and any(a <= ord(c) <= b for a, b in UNSPACED)
+            out += " " if unspaced or apart else ""
+            stands_on, apart = category[0] in "LN", unspaced
+        separates = category[0] in "PS" or category in ("Cc", "Cs", "Co") or c == "\ufffd"
+        out += " " if separates else {"ς": "σ", "İ": "i"}.get(c, c.lower())
+    return out.split()
+
+
+def test_only_marks_and_jamo_join_with_what_stands_before() -> None:
+    pairs = (unicodedata.decomposition(chr(code)).split() for code in range(0x110000))
+    seconds = {chr(int(pair[1], 16)) for pair in pairs if len(pair) == 2 and not pair[0].startswith("<")}
+    assert {c for c in seconds if unicodedata.category(c)[0] != "M"} == set()
+
+
+def test_characters_folded_alone_give_the_words_of_the_whole_text() -> None:
+    """Every code point between two letters, in one batch of records and each by the rule as it is written."""
+    texts = [f"a{chr(code)}b" for code in range(0x80, 0x30000) if unicodedata.category(chr(code)) not in ("Cn", "Co")]
+    together = normalise("\x00".join(texts)).decode().split("\x00")
+    wrong = [text for text, found in zip(texts, together, strict=True) if found.split() != by_the_rules(text)]
+    assert wrong == []
