@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from evalspill_guard import __version__
-from evalspill_guard.errors import ConfigError, EvalSpillError, ExitCode
+from evalspill_guard.errors import ConfigError, EvalSpillError, ExitCode, UsageError
 from evalspill_guard.sink import safe, safe_lines
 
 if TYPE_CHECKING:
     from evalspill_guard.config import Config
     from evalspill_guard.model import RunResult
-    from evalspill_guard.tables import Table
+    from evalspill_guard.pipeline import Run
 
+FORMATS = ("text", "json", "github", "gitlab", "junit", "sarif")
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -51,146 +55,92 @@ def _load(config_path: Path | None) -> Config:
 @cli.command()
 @_config_option
 @click.option("--reports-dir", metavar="DIR", help="Where reports go; default: reports.dir of the config.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What is printed.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="What is printed. Default: text; in a GitHub job text and annotations.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit 0 instead of 1; 2, 3 and 4 stay.")
 @click.option("--show-text", is_flag=True, help="Print the passages too; refused where CI is set.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing when the gate passes.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no text when the gate passes.")
 @click.option("-v", "--verbose", is_flag=True, help="Log every file opened or written, and each choice made.")
 @click.pass_context
 def check(
     context: click.Context,
     config_path: Path | None,
     reports_dir: str | None,
-    form: str,
+    form: str | None,
     exit_zero: bool,
     show_text: bool,
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Scan the training files for the eval rows, write the reports, and exit by the gate."""
-    from dataclasses import replace
+    """Scan the training files for the eval rows, write the reports, and exit by the gate.
 
-    from evalspill_guard.model import Problem
-    from evalspill_guard.pipeline import incomplete, run
-    from evalspill_guard.reports import write_run
-    from evalspill_guard.reports.clean import InputChanged
+    \b
+    evalspill-guard check
+    evalspill-guard check -c data/evalspill.yaml --format sarif > results.sarif
+    """
+    from evalspill_guard import terminal
+    from evalspill_guard.pipeline import run
 
     if show_text and os.environ.get("CI"):
         raise click.UsageError("--show-text prints row text, and CI is set: a job log is no place for it")
-    _log_to_stderr(verbose)
-    config = _load(config_path)
-    if reports_dir is not None:
-        config = replace(config, reports=replace(config.reports, dir=os.path.abspath(reports_dir)))  # noqa: PTH100
-    with _progress() as progress:
+    terminal.log_events(verbose)
+    gc.set_threshold(200_000)  # records make no cycles: looking for them costs a sixth of the reading
+    config = _with_reports_in(_load(config_path), reports_dir)
+    with terminal.Progress() as progress:
         found = run(config, progress)
-    directory = config.base / config.reports.dir
-    result = found.result
-    try:
-        write_run(result, directory, found.eval_files)
-    except InputChanged as error:
-        result = incomplete(result, Problem(error.path, None, "changed during the scan; run again"))
-        write_run(result, directory, found.eval_files)
+    result = _write(config, found)
+    with suppress(BrokenPipeError):  # the reports stand, and the gate's answer is the exit code
+        _tell(result, config, form, show_text, quiet)
     code = result.exit_code
-    if not (quiet and code == ExitCode.PASSED):
-        _tell(result, directory, form, show_text)
     context.exit(0 if exit_zero and code == ExitCode.FAILED else code)
 
 
-def _tell(result: RunResult, directory: Path, form: str, show_text: bool) -> None:
+def _with_reports_in(config: Config, folder: str | None) -> Config:
     from dataclasses import replace
 
-    from evalspill_guard.reports.json_report import report_json
-    from evalspill_guard.tables import figures, worst_rows
-
-    if form == "json":
-        click.echo(report_json(replace(result, text_policy="none")).decode())
-        return
-    for one in result.checks:
-        _show(figures(one))
-        if any(score.found for score in one.rows):
-            _show(worst_rows(one))
-        if show_text:
-            for score in one.rows:
-                if score.evidence:
-                    passage = " ".join(score.row.text[score.evidence.first : score.evidence.last].split())
-                    click.echo(safe(f"{one.eval_path(score)}:{score.row.line}: {passage}"))
-        for note in one.notes:
-            click.echo(safe(note))
-    for problem in result.problems:
-        place = problem.path if problem.line is None else f"{problem.path}:{problem.line}"
-        click.echo(safe(f"problem: {place}: {problem.what}"))
-    if result.problems:
-        click.echo("The scan is not complete, so its figures prove nothing: mend the problems and run again.")
-    click.echo(safe(f"reports: {_shown(directory)}"))
+    if folder is None:
+        return config
+    if not folder.strip():
+        raise click.UsageError("--reports-dir is empty: name a folder")
+    return replace(config, reports=replace(config.reports, dir=os.path.abspath(folder)))  # noqa: PTH100
 
 
-def _shown(path: Path) -> str:
+def _write(config: Config, found: Run) -> RunResult:
+    """Write the reports; where an eval file changed meanwhile the run is incomplete and its clean file left out."""
+    from evalspill_guard.model import Problem
+    from evalspill_guard.pipeline import incomplete
+    from evalspill_guard.reports import base_of, write_run
+    from evalspill_guard.reports.clean import InputChanged
+
+    directory, base = config.base / config.reports.dir, base_of(config.base)
     try:
-        return path.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return path.as_posix()
+        write_run(found.result, directory, found.eval_files, base)
+    except InputChanged as error:
+        result = incomplete(found.result, Problem(error.path, None, "changed during the scan; run again"))
+        write_run(result, directory, found.eval_files, base)
+        return result
+    return found.result
 
 
-def _show(table: Table) -> None:
-    """A table by rich on a terminal, as plain text elsewhere."""
-    from evalspill_guard.tables import plain
+def _tell(result: RunResult, config: Config, form: str | None, show_text: bool, quiet: bool) -> None:
+    from evalspill_guard import terminal
+    from evalspill_guard.reports import base_of
 
-    if not (sys.stdout.isatty() and not os.environ.get("PRE_COMMIT")):
-        click.echo(safe_lines(plain(table)))
-        return
-    import rich.box
-    import rich.console
-    import rich.table
-    import rich.text
-
-    drawn = rich.table.Table(title=safe(table.title), title_justify="left", box=rich.box.SIMPLE_HEAD)
-    for name in table.header:
-        drawn.add_column(name, overflow="fold")
-    for row in table.rows:
-        drawn.add_row(*(rich.text.Text(safe(cell)) for cell in row))
-    rich.console.Console().print(drawn)
-
-
-class _Progress:
-    """A bar with bytes, speed and time left, on a terminal; nothing elsewhere."""
-
-    def __enter__(self) -> Callable[[int, int], None] | None:
-        self._bar = None
-        if not sys.stderr.isatty() or os.environ.get("PRE_COMMIT"):
-            return None
-        import rich.console
-        import rich.progress as bars
-
-        columns = (bars.TextColumn("scanning"), bars.BarColumn(), bars.DownloadColumn(),
-                   bars.TransferSpeedColumn(), bars.TimeRemainingColumn())  # fmt: skip
-        self._bar = bars.Progress(*columns, console=rich.console.Console(stderr=True), transient=True)
-        self._bar.start()
-        task = self._bar.add_task("scanning", total=None)
-        bar = self._bar
-        return lambda done, total: bar.update(task, completed=done, total=total)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-_progress = _Progress
-
-
-def _log_to_stderr(verbose: bool) -> None:
-    if not verbose:
-        return
-    import logging
-
-    class Sink(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return safe(super().format(record))
-
-    handler = logging.StreamHandler()
-    handler.setFormatter(Sink("%(message)s"))
-    logger = logging.getLogger("evalspill_guard")
-    logger.handlers[:] = [handler]
-    logger.setLevel(logging.INFO)
+    directory, base = config.base / config.reports.dir, base_of(config.base)
+    green = result.exit_code == ExitCode.PASSED
+    if form in (None, "text"):
+        if terminal.is_hook() and not green:
+            terminal.tell_briefly(result, directory)
+        elif not (quiet and green):
+            terminal.tell(result, directory, show_text)
+    if form is None and os.environ.get("GITHUB_ACTIONS") == "true":
+        form = "github"
+    if form not in (None, "text"):
+        terminal.tell_in_form(result, str(form), base)
 
 
 @cli.command()
@@ -203,12 +153,13 @@ def _log_to_stderr(verbose: bool) -> None:
 def init(train: str, evals: str, output: Path, force: bool) -> None:
     """Look at training and eval data (files, globs or folders), show their fields, and write evalspill.yaml."""
     from evalspill_guard.setup import propose_config
+    from evalspill_guard.terminal import show
 
     if output.exists() and not force:
         raise click.UsageError(f"{output} is there already; --force replaces it")
     proposal = propose_config(train, evals, output)
     for table in proposal.tables:
-        _show(table)
+        show(table)
     output.write_text(proposal.text, encoding="utf-8")
     proposal.schema_path.write_bytes(proposal.schema)
     click.echo(safe(f"wrote {output} and {proposal.schema_path}; next: evalspill-guard check -c {output}"))
@@ -219,9 +170,10 @@ def init(train: str, evals: str, output: Path, force: bool) -> None:
 def fields(files: tuple[str, ...]) -> None:
     """Show the leaf paths of files, how well they are filled, and which would be compared."""
     from evalspill_guard.setup import tables_of
+    from evalspill_guard.terminal import show
 
     for table in tables_of(files):
-        _show(table)
+        show(table)
 
 
 @cli.command()
@@ -229,9 +181,16 @@ def fields(files: tuple[str, ...]) -> None:
 @_config_option
 def validate(configs: tuple[Path, ...], config_path: Path | None) -> None:
     """Check a config against its schema; reads no data."""
-    for path in configs or (config_path,):
-        config = _load(path)
-        click.echo(safe(f"{config.path.name} is valid: {len(config.checks)} checks"))
+    wrong = []
+    for path in (*configs, *([config_path] if config_path or not configs else [])):
+        try:
+            config = _load(path)
+        except UsageError as error:
+            wrong.append(error)
+        else:
+            click.echo(safe(f"{config.path} is valid; checks: {len(config.checks)}"))
+    if wrong:
+        raise UsageError("\n".join(map(str, wrong)))
 
 
 @cli.command()
@@ -242,22 +201,28 @@ def schema() -> None:
     click.echo(schema_bytes().decode(), nl=False)
 
 
-def _complain(error: BaseException) -> ExitCode:
+def _code_of(error: BaseException) -> ExitCode:
     if isinstance(error, click.exceptions.Exit):
         return ExitCode(error.exit_code)
     if isinstance(error, click.exceptions.Abort | KeyboardInterrupt):
-        click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
     if isinstance(error, click.ClickException):
-        error.show()
         return ExitCode.USAGE
-    if isinstance(error, EvalSpillError):
+    return error.code if isinstance(error, EvalSpillError) else ExitCode.INTERNAL
+
+
+def _complain(error: BaseException) -> None:
+    if isinstance(error, click.exceptions.Exit):
+        return
+    if isinstance(error, click.exceptions.Abort | KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+    elif isinstance(error, click.ClickException):
+        error.show()
+    elif isinstance(error, EvalSpillError):
         label = "" if isinstance(error, ConfigError) else "error: "
         click.echo(safe_lines(label + str(error)), err=True)
-        return error.code
-    # The type and place of a fault, never its message: that may hold row text.
-    click.echo(safe(f"internal error: {type(error).__name__} at {_where(error)}; please report it"), err=True)
-    return ExitCode.INTERNAL
+    else:  # the type and place of a fault, never its message: that may hold row text
+        click.echo(safe(f"internal error: {type(error).__name__} at {_where(error)}; please report it"), err=True)
 
 
 def _where(error: BaseException) -> str:
@@ -272,13 +237,25 @@ def run_command(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         result = cli.main(args=arguments, prog_name="evalspill-guard", standalone_mode=False)
+    except SystemExit:  # click's way to say that the reader of stdout went away
+        return 0
     except BaseException as error:
-        if isinstance(error, SystemExit):
-            return int(error.code or 0)
-        return int(_complain(error))
+        with suppress(OSError):  # nobody may listen
+            _complain(error)
+        return int(_code_of(error))
     return int(result or 0)
 
 
 def main() -> None:
     """The console script."""
-    sys.exit(run_command())
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    code = run_command()
+    for number, stream in enumerate((sys.stdout, sys.stderr), start=1):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)  # or the interpreter's last flush would change the code
+    sys.exit(code)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from evalspill_guard.errors import ConfigError, UsageError
+from evalspill_guard.errors import ConfigError, Mistake, UsageError
 from evalspill_guard.fields import FieldError, parse_path
 from evalspill_guard.model import MAX_RECORD, Reading
 from evalspill_guard.scoring import BoilerplateRule, FlagRule, Gate
@@ -177,15 +177,19 @@ def choice(*words: str) -> Kind:
 
 
 def either(what: str, *kinds: Kind) -> Kind:
-    """The first kind that fits."""
+    """The first kind that fits. What is wrong inside a mapping is said at its own key."""
 
     def read_one(node: Node, key: str, mistakes: Mistakes) -> Any:
+        inside: list[Mistake] = []
         for kind in kinds:
             trial = Mistakes()
             value = kind(node, key, trial)
             if not trial.found:
                 return value
-        mistakes.add(node, key, f"must be {what}")
+            inside += [one for one in trial.found if one.key != key]
+        mistakes.found += inside
+        if not inside:
+            mistakes.add(node, key, f"must be {what}")
         return None
 
     return Kind(read_one, {"description": what, "anyOf": [kind.schema for kind in kinds]})

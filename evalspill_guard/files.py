@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import bz2
 import codecs
-import gzip
 import io
 import lzma
 import os
 import re
 import stat
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -18,31 +18,69 @@ from typing import Any, Protocol
 
 import xxhash
 import zstandard
-from isal import igzip
+from isal import igzip_lib
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import DataFile, Problem
 
+CHANGED = "changed during the scan; run again when nothing writes to it"
 _BLOCK = 1 << 18
 _GLOB = re.compile(r"[*?\[{]")
-_MAGIC = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "xz"), (b"\x28\xb5\x2f\xfd", "zst"))
+_NOTHING = "matches no file"
+_DVC = "a DVC pointer without its data: run `dvc pull`"
+_MAGIC = (
+    (re.compile(rb"\x1f\x8b\x08"), "gz"),
+    (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), "bz2"),
+    (re.compile(rb"\xfd7zXZ\x00"), "xz"),
+    (re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), "zst"),
+)
+_ANNEX = re.compile(rb"/annex/objects/|(\.\./)*\.git/annex/objects/")
+_BARE_UTF_16 = re.compile(rb"[^\0]\0[^\0]\0|\0[^\0]\0[^\0]")
+_MOST_WINDOW = 1 << 31
+_FED = 1 << 14  # packed bytes handed on at once; small, since what follows the end of a member is copied
+_FED_ZST = 1 << 11  # four bytes may stand for 128 KiB, so that this much never unpacks to more than 64 MiB
 
 
 def expand(patterns: Iterable[str], base: Path, exclude: Collection[Path]) -> tuple[list[DataFile], list[Problem]]:
     """The files that globs match, sorted by the bytes of their path, each file once; and what matches nothing."""
-    wanted = [one for pattern in patterns for one in _braces(pattern) if not pattern.startswith("!")]
+    patterns = list(patterns)
     refused = [_matcher(one) for pattern in patterns if pattern.startswith("!") for one in _braces(pattern[1:])]
     own = [os.path.realpath(path) for path in exclude]
     found: dict[str, DataFile] = {}
     problems: list[Problem] = []
-    for pattern in wanted:
-        matches = [p for p in _matches(pattern, base) if not any(m(p) for m in refused) and not _is_own(p, base, own)]
-        problems.extend(_problem(path, base) for path in matches if _fault(base / path))
-        good = [path for path in matches if not _fault(base / path)]
-        if not matches:
-            problems.append(Problem(_shown(pattern), None, _why_nothing(pattern, base)))
-        found.update((path, DataFile(_shown(path), str(base / path))) for path in good)
-    return _each_once(sorted(found.values(), key=lambda file: os.fsencode(file.path))), problems
+    for pattern in patterns:
+        if pattern.startswith("!"):
+            continue
+        paths, missing = _wanted(pattern, base, lambda p: not any(m(p) for m in refused) and not _is_own(p, base, own))
+        faults = [(path, _fault(base / path)) for path in paths]
+        problems += missing + [Problem(_shown(path), None, fault) for path, fault in faults if fault]
+        found.update((path, DataFile(_shown(path), str(base / path))) for path, fault in faults if not fault)
+    return _each_once(sorted(found.values(), key=lambda file: os.fsencode(file.path))), list(dict.fromkeys(problems))
+
+
+def _wanted(pattern: str, base: Path, is_wanted: Callable[[str], bool]) -> tuple[list[str], list[Problem]]:
+    """What one pattern matches, and what it misses: a path that is spelt out, a whole glob, data behind a pointer."""
+    paths: list[str] = []
+    missing: list[Problem] = []
+    absent: list[str] = []
+    for one in _braces(pattern):
+        matches = list(filter(is_wanted, _matches(one, base)))
+        pointers = [path for path in _without_data(one, base) if is_wanted(path)]
+        missing += [Problem(_shown(path), None, _DVC) for path in pointers]
+        paths += matches
+        if not (matches or pointers):
+            absent.append(one)
+    spelt_out = [one for one in absent if not _GLOB.search(one)]
+    missing += [Problem(_shown(one), None, _NOTHING) for one in spelt_out]
+    if not (paths or missing):
+        missing.append(Problem(_shown(pattern), None, _NOTHING))
+    return paths, missing
+
+
+def _without_data(pattern: str, base: Path) -> list[str]:
+    """Files that a pattern would match, of which only the DVC pointer is there."""
+    data = [path.removesuffix(".dvc") for path in _matches(pattern + ".dvc", base)]
+    return [path for path in data if not os.path.lexists(base / path)]
 
 
 def _braces(pattern: str) -> list[str]:
@@ -70,7 +108,8 @@ def _parts_match(path: tuple[str, ...], parts: tuple[str, ...]) -> bool:
     if not parts:
         return not path
     if parts[0] == "**":
-        return any(_parts_match(path[skip:], parts[1:]) for skip in range(len(path) + 1))
+        further = bool(path) and _fits(path[0], "**") and _parts_match(path[1:], parts)
+        return further or _parts_match(path, parts[1:])
     return bool(path) and _fits(path[0], parts[0]) and _parts_match(path[1:], parts[1:])
 
 
@@ -102,10 +141,12 @@ def _walk(base: Path, folder: str, parts: tuple[str, ...], seen: frozenset[str])
         entries = list(os.scandir(base / folder if folder else base))
     except (FileNotFoundError, NotADirectoryError):
         return set()
+    except OSError:
+        return {folder}  # it is reported as a folder that cannot be listed
     found: set[str] = set()
     for entry in entries:
         path = f"{folder.rstrip('/')}/{entry.name}" if folder else entry.name
-        if entry.is_dir():
+        if _is_folder(entry):
             for rest in _rests(entry.name, parts):
                 found |= _walk(base, path, rest, seen | {real})
         elif _parts_match((entry.name,), parts):
@@ -113,12 +154,19 @@ def _walk(base: Path, folder: str, parts: tuple[str, ...], seen: frozenset[str])
     return found
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
 def _rests(name: str, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
     """What is left to match below a folder of this name."""
     if not parts:
         return []
     if parts[0] == "**":
-        return ([parts] if not name.startswith(".") else []) + _rests(name, parts[1:])
+        return ([parts] if _fits(name, "**") else []) + _rests(name, parts[1:])
     return [parts[1:]] if _fits(name, parts[0]) and len(parts) > 1 else []
 
 
@@ -131,24 +179,23 @@ def _fault(path: Path) -> str:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        annex = path.is_symlink() and ".git/annex" in str(path.readlink())
+        annex = path.is_symlink() and ".git/annex" in path.readlink().as_posix()
         return (
             "a git-annex pointer without its data: run `git annex get`"
             if annex
             else f"cannot be read: {error.strerror}"
         )
     if stat.S_ISDIR(mode):
-        return "is a folder: write a glob such as **/*.jsonl below it"
+        return _why_closed(path) or "is a folder: write a glob such as **/*.jsonl below it"
     return "" if stat.S_ISREG(mode) else "is not a regular file"
 
 
-def _problem(path: str, base: Path) -> Problem:
-    return Problem(_shown(path), None, _fault(base / path))
-
-
-def _why_nothing(pattern: str, base: Path) -> str:
-    dvc = _matches(pattern + ".dvc", base)
-    return "matches no file, but a DVC pointer: run `dvc pull`" if dvc else "matches no file"
+def _why_closed(folder: Path) -> str:
+    try:
+        os.scandir(folder).close()
+    except OSError as error:
+        return f"is a folder that cannot be listed: {error.strerror}"
+    return ""
 
 
 def _shown(path: str) -> str:
@@ -156,18 +203,25 @@ def _shown(path: str) -> str:
 
 
 def _each_once(files: Iterable[DataFile]) -> list[DataFile]:
-    once: dict[tuple[int, int], DataFile] = {}
+    once: dict[object, DataFile] = {}
     for file in files:
-        known = Path(file.real).stat()
-        once.setdefault((known.st_dev, known.st_ino), file)
+        once.setdefault(_identity(file), file)
     return list(once.values())
+
+
+def _identity(file: DataFile) -> object:
+    try:
+        known = Path(file.real).stat()
+    except OSError:  # gone meanwhile, which is told when it is opened
+        return file.real
+    return known.st_dev, known.st_ino
 
 
 def pointer_kind(head: bytes) -> str | None:
     """What to do when a file is only a pointer to its data; None for data."""
     if head.startswith((b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/spec/")):
         return "a Git LFS pointer instead of data: run `git lfs pull`"
-    if head.startswith(b"/annex/objects/") or head.startswith(b".git/annex/objects/"):
+    if _ANNEX.match(head):
         return "a git-annex pointer instead of data: run `git annex get`"
     return None
 
@@ -175,7 +229,7 @@ def pointer_kind(head: bytes) -> str | None:
 class Readable(Protocol):
     """Anything that bytes are read from."""
 
-    def read(self, size: int, /) -> bytes: ...
+    def read1(self, size: int, /) -> bytes: ...
 
 
 class _Watched(io.RawIOBase):
@@ -200,83 +254,146 @@ class _Watched(io.RawIOBase):
         return int(size)
 
 
-class _Recoded(io.RawIOBase):
-    """UTF-16 as UTF-8."""
+class _Recoded:
+    """UTF-16 as UTF-8, from after its byte order mark."""
 
     def __init__(self, inner: Readable, encoding: str) -> None:
-        self.inner, self.decoder, self.waiting = inner, codecs.getincrementaldecoder(encoding)("strict"), b""
+        self.inner, self.decoder = inner, codecs.getincrementaldecoder(encoding)("strict")
+        self.taken, self.ready = len(codecs.BOM_UTF16), io.BytesIO()
+        self.fault: Unreadable | None = None
 
-    def readable(self) -> bool:
-        return True
+    def read1(self, size: int) -> bytes:
+        """What is ready, at most `size` bytes; a unit that cannot be decoded is told after the text before it."""
+        while not (piece := self.ready.read(size)):
+            if self.fault:
+                raise self.fault
+            block = self.inner.read1(_BLOCK)
+            self.taken += len(block)
+            self.ready = io.BytesIO(self._decoded(block).encode())
+            if not (block or self.fault):
+                return b""
+        return piece
 
-    def readinto(self, buffer: Any) -> int:
-        while not self.waiting:
-            block = self.inner.read(_BLOCK)
-            self.waiting = self.decoder.decode(block, final=not block).encode()
-            if not block:
-                break
-        size = min(len(buffer), len(self.waiting))
-        buffer[:size], self.waiting = self.waiting[:size], self.waiting[size:]
-        return size
+    def _decoded(self, block: bytes) -> str:
+        try:
+            return self.decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            place = self.taken - len(error.object) + error.start
+            self.fault = Unreadable(f"not UTF-16 at byte {place}: {error.reason}")
+            return error.object[: error.start].decode(error.encoding)
 
 
 class _Guarded(io.RawIOBase):
-    """Turns what decompressors and decoders raise into Unreadable."""
+    """Turns what decompressors and decoders raise into Unreadable, told after the bytes before it."""
 
     def __init__(self, inner: Readable) -> None:
         self.inner, self.lines = inner, 0
+        self.fault: Unreadable | None = None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill the whole buffer where there is that much, so that a look ahead never depends on the compression."""
+        size = 0
+        while size < len(buffer) and (block := self._read(len(buffer) - size)):
+            buffer[size : size + len(block)] = block
+            size += len(block)
+        if self.fault and not size:
+            raise self.fault
+        return size
+
+    def _read(self, size: int) -> bytes:
+        if self.fault:
+            return b""
         try:
-            block = self.inner.read(len(buffer))
-        except EOFError:
-            raise Unreadable("the compressed file is cut off: get a whole copy", self.lines + 1) from None
-        except UnicodeDecodeError as error:
-            raise Unreadable(f"not UTF-16: {error.reason}", self.lines + 1) from None
+            block = self.inner.read1(size)
         except Exception as error:  # each library has its own
-            raise Unreadable(f"could not be read or unpacked: {type(error).__name__}", self.lines + 1) from None
-        buffer[: len(block)] = block
+            self.fault = Unreadable(_what_broke(error), self.lines + 1)
+            return b""
         self.lines += block.count(b"\n")
-        return len(block)
+        return block
+
+
+def _what_broke(error: Exception) -> str:
+    if isinstance(error, Unreadable):
+        return error.what
+    if isinstance(error, EOFError):
+        return "the compressed file is cut off: get a whole copy"
+    return f"could not be read or unpacked: {type(error).__name__}"
+
+
+class _Members:
+    """The data of all members, streams or frames of a compressed file; zero bytes between and after them are padding.
+
+    One that is cut off is an EOFError, what is no member an error of the library.
+    """
+
+    def __init__(self, stream: Readable, new: Callable[[], Any], fed: int) -> None:
+        self.stream, self.new, self.fed = stream, new, fed
+        self.unit: Any = None
+        self.packed, self.ready = b"", io.BytesIO()
+
+    def read1(self, size: int) -> bytes:
+        """What is ready, at most `size` bytes."""
+        while not (piece := self.ready.read(size)):
+            if self.unit is None and not self._begin():
+                return b""
+            self.ready = io.BytesIO(self._unpack(size))
+        return piece
+
+    def _begin(self) -> bool:
+        """Whether another member follows."""
+        while not (rest := self.packed.lstrip(b"\0")):
+            self.packed = self.stream.read1(self.fed)
+            if not self.packed:
+                return False
+        self.packed, self.unit = rest, self.new()
+        return True
+
+    def _unpack(self, size: int) -> bytes:
+        if self.unit.needs_input and not self.packed:
+            self.packed = self.stream.read1(self.fed)
+            if not self.packed:
+                raise EOFError
+        data: bytes = self.unit.decompress(self.packed, size)
+        self.packed = b""
+        if self.unit.eof:
+            self.packed, self.unit = self.unit.unused_data, None
+        return data
+
+
+class _ZstFrame:
+    """One zstd frame, with the interface that the other decompressors have; it unpacks all it is given at once."""
+
+    needs_input = True
+
+    def __init__(self) -> None:
+        library = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW)
+        self._unit = library.decompressobj(write_size=1 << 14)
+
+    @property
+    def eof(self) -> bool:
+        return self._unit.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._unit.unused_data
+
+    def decompress(self, data: bytes, _: int) -> bytes:
+        """Raises ZstdError for what is no frame, or one whose window is above 2 GiB."""
+        return self._unit.decompress(data)
 
 
 def _unpacked(stream: Readable, compression: str) -> Readable:
-    openers: dict[str, Callable[[Any], Any]] = {"gz": igzip.open, "bz2": bz2.open, "xz": lzma.open, "zst": _Zst}
-    unpacked: Readable = openers[compression](stream)
-    return unpacked
-
-
-class _Zst:
-    """All frames; a frame that is cut off is an EOFError, which the library's own reader does not tell."""
-
-    def __init__(self, stream: Readable) -> None:
-        self.stream, self.out = stream, b""
-        self.unit: zstandard.ZstdDecompressionObj | None = None
-
-    def read(self, size: int) -> bytes:
-        while not self.out:
-            block = self.stream.read(_BLOCK)
-            if not block:
-                if self.unit is not None:
-                    raise EOFError
-                return b""
-            self._feed(block)
-        taken, self.out = self.out[:size], self.out[size:]
-        return taken
-
-    def _feed(self, block: bytes) -> None:
-        parts = []
-        while block:
-            if self.unit is None:
-                self.unit = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
-            parts.append(self.unit.decompress(block))
-            if not self.unit.eof:
-                break
-            block, self.unit = self.unit.unused_data, None
-        self.out = b"".join(parts)
+    if compression == "zst":
+        return _Members(stream, _ZstFrame, _FED_ZST)
+    units: dict[str, Callable[[], Any]] = {
+        "gz": lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP),
+        "bz2": bz2.BZ2Decompressor,
+        "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_WINDOW),
+    }
+    return _Members(stream, units[compression], _FED)
 
 
 class Source:
@@ -305,7 +422,7 @@ class Source:
     def _look_at_head(self, head: bytes) -> None:
         if pointer := pointer_kind(head):
             raise Unreadable(pointer)
-        self.compression = next((name for magic, name in _MAGIC if head.startswith(magic)), "")
+        self.compression = next((name for magic, name in _MAGIC if magic.match(head)), "")
         if self.compression:
             self.stream = io.BufferedReader(_Guarded(_unpacked(self._packed, self.compression)), _BLOCK)
         self.encoding = _encoding(self.stream.peek(4)[:4])
@@ -324,15 +441,25 @@ class Source:
         return not self.compression and not self.encoding.startswith("utf-16")
 
     def digest(self) -> str:
-        """xxh3-128 of the file's bytes; reads on to its end. Raises Unreadable where the file changed meanwhile."""
+        """xxh3-128 of the bytes of a file that was opened at its start; reads on to its end.
+
+        Raises Unreadable where the file changed meanwhile.
+        """
         while self._packed.read(_BLOCK):
             pass
-        now = Path(self.file.real).stat()
-        if (now.st_size, now.st_mtime_ns, now.st_ino) != (
-            self._before.st_size, self._before.st_mtime_ns, self._before.st_ino
-        ) or self._watched.count != self.size:  # fmt: skip
-            raise Unreadable("changed during the scan; run again when nothing writes to it")
+        self.check_unchanged()
+        if self._watched.count != self.size:
+            raise Unreadable(CHANGED)
         return self._watched.hash.hexdigest()
+
+    def check_unchanged(self) -> None:
+        """Raises Unreadable where the file is not the one that was opened, or was written to since."""
+        try:
+            now = _state(Path(self.file.real).stat())
+        except OSError:
+            raise Unreadable(CHANGED) from None
+        if now != _state(self._before) or now != _state(os.fstat(self._raw.fileno())):
+            raise Unreadable(CHANGED)
 
     def __enter__(self) -> Source:
         return self
@@ -341,7 +468,15 @@ class Source:
         self._raw.close()
 
 
+def _state(known: os.stat_result) -> tuple[int, ...]:
+    return known.st_size, known.st_mtime_ns, known.st_ino, known.st_dev
+
+
 def _encoding(head: bytes) -> str:
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise Unreadable("UTF-32: write it as UTF-8", 1)
+    if _BARE_UTF_16.match(head):
+        raise Unreadable("UTF-16 without a byte order mark: write it as UTF-8", 1)
     if head.startswith(codecs.BOM_UTF8):
         return "utf-8-sig"
     if head.startswith(codecs.BOM_UTF16_LE):
@@ -355,16 +490,22 @@ def open_source(file: DataFile, start: int = 0) -> Source:
 
 
 def compress(pieces: Iterable[bytes], compression: str) -> Iterator[bytes]:
-    """Compressed as the input was; the same pieces give the same bytes."""
-    data = b"".join(pieces)
-    if compression == "gz":
-        yield gzip.compress(data, mtime=0)
-    elif compression == "bz2":
-        yield bz2.compress(data)
-    elif compression == "xz":
-        yield lzma.compress(data)
-    else:
-        yield zstandard.ZstdCompressor().compress(data) if compression == "zst" else data
+    """Compressed as the input was, piece by piece; the same pieces give the same bytes."""
+    if not compression:
+        yield from pieces
+        return
+    if compression == "zst":  # held whole, since some readers need the size that a frame's header can give
+        yield zstandard.ZstdCompressor().compress(b"".join(pieces))
+        return
+    packers: dict[str, Callable[[], Any]] = {
+        "gz": lambda: zlib.compressobj(9, wbits=31),
+        "bz2": bz2.BZ2Compressor,
+        "xz": lzma.LZMACompressor,
+    }
+    packer = packers[compression]()
+    for piece in pieces:
+        yield packer.compress(piece)
+    yield packer.flush()
 
 
 def encode_like(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
@@ -373,4 +514,7 @@ def encode_like(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
         yield from pieces
         return
     yield codecs.BOM_UTF16_LE if encoding.endswith("le") else codecs.BOM_UTF16_BE
-    yield b"".join(pieces).decode().encode(encoding)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for piece in pieces:
+        yield decoder.decode(piece).encode(encoding)
+    yield decoder.decode(b"", final=True).encode(encoding)

@@ -108,7 +108,8 @@ def _load(check: Check, config: Config, first: int, problems: list[Problem]) -> 
 
 
 def _files(source: Source, key: str, config: Config, problems: list[Problem]) -> list[DataFile]:
-    own = [config.path, config.base / config.reports.dir, config.base / config.baseline]
+    named = (config.reports.dir, config.baseline, "evalspill.schema.json")
+    own = [config.path, *(config.base / name for name in named)]
     files, missing = expand(source.files, config.base, own)
     problems.extend(missing)
     if not missing and len(files) < source.min_files:

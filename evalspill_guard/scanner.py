@@ -14,7 +14,7 @@ from evalspill_guard.model import Problem, Record, Shard
 from evalspill_guard.readers import open_records
 
 KEPT_PLACES = 4
-_BATCH_BYTES = 400_000
+_BATCH_BYTES = 800_000
 _BATCH_RECORDS = 4096
 _PENDING = 1_000_000
 _EMPTY = np.empty(0, dtype=np.int64)
@@ -107,11 +107,9 @@ class _Scan:
             starts = np.array([record.start for record in records], dtype=np.int64)
             self.tally.add(ids, lines[where], starts[where], where + self.records)
         self.records += len(records)
-        for record in records:
-            if record.bad is not None:
-                self.bad += 1
-                if len(self.bad_records) < _LISTED_BAD:
-                    self.bad_records.append(BadRecord(record.line, record.bad))
+        bad = [BadRecord(record.line, record.bad) for record in records if record.bad is not None]
+        self.bad += len(bad)
+        self.bad_records += bad[: _LISTED_BAD - len(self.bad_records)]
 
 
 def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from evalspill_guard.config import json_schema
+from evalspill_guard.config import NAMES, Reports, json_schema
 from evalspill_guard.errors import Unreadable, UsageError
-from evalspill_guard.evalset import field_table
-from evalspill_guard.fields import FieldInfo
+from evalspill_guard.evalset import HEAD
+from evalspill_guard.fields import FieldInfo, propose, table
 from evalspill_guard.files import expand
 from evalspill_guard.model import DataFile, Reading
 from evalspill_guard.proposal import SetProposal, check_name, render_config
-from evalspill_guard.readers import open_records
+from evalspill_guard.readers import Role, open_records, values
 from evalspill_guard.tables import Table
 from evalspill_guard.tables import field_table as drawn
 
 SCHEMA_NAME = "evalspill.schema.json"
-_SUFFIXES = "{jsonl,ndjson,json,csv,tsv,txt,md}{,.gz,.bz2,.xz,.zst}"
+_SUFFIXES = "{jsonl,ndjson,json,csv,tsv,txt,md,text,parquet}{,.gz,.bz2,.xz,.zst}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +45,45 @@ def _pattern(given: str, base: Path) -> str:
     """What was given (a file, a glob or a folder) as a glob relative to the config."""
     path = Path(given)
     relative = Path(os.path.relpath(path.absolute(), base)).as_posix()
-    return f"{relative}/**/*.{_SUFFIXES}" if path.is_dir() else relative
+    if path.is_dir():
+        return f"{_literal(relative)}/**/*.{_SUFFIXES}"
+    return _literal(relative) if path.exists() else relative
+
+
+def _literal(path: str) -> str:
+    """The glob that matches this path; braces have no spelling of their own, so that they become wildcards."""
+    shown = re.sub(r"[{}]", "?", re.sub(r"[*?\[]", r"[\g<0>]", path))
+    return f"./{shown}" if shown.startswith("!") else shown
 
 
 def _found(given: str, base: Path) -> tuple[str, list[DataFile]]:
+    """The pattern for what was given, and the data files that it matches."""
     pattern = _pattern(given, base)
-    files, problems = expand((pattern,), base, ())
+    own = [base / name for name in (*NAMES, SCHEMA_NAME, Reports().dir, "evalspill-baseline.jsonl")]
+    files, problems = expand((pattern,), base, own)
     if problems or not files:
         raise UsageError(f"{given}: {problems[0].what if problems else 'matches no file'}")
     return pattern, files
 
 
-def _count(files: Sequence[DataFile], role: str) -> int:
+def _count(files: Sequence[DataFile], role: Role) -> int:
     total = 0
     for file in files:
-        with open_records(file, Reading(), "train" if role == "train" else "eval") as stream:
+        with _readable(file), open_records(file, Reading(), role) as stream:
             total += sum(1 for _ in stream)
     return total
+
+
+@contextmanager
+def _readable(file: DataFile) -> Iterator[None]:
+    """Says which file could not be read."""
+    try:
+        yield
+    except Unreadable as error:
+        place = file.path if error.line is None else f"{file.path}:{error.line}"
+        raise Unreadable(f"{place}: {error.what}") from None
+    except OSError as error:
+        raise Unreadable(f"{file.path}: could not be read: {error.strerror or type(error).__name__}") from None
 
 
 def tables_of(given: Sequence[str]) -> list[Table]:
@@ -66,28 +91,59 @@ def tables_of(given: Sequence[str]) -> list[Table]:
     tables = []
     for one in given:
         _, files = _found(one, Path.cwd())
-        tables.append(drawn(_fields(files))._replace(title=f"fields of {one}"))
+        tables.append(drawn(_fields(files, "eval"))._replace(title=f"fields of {one}"))
     return tables
 
 
-def _fields(files: Sequence[DataFile]) -> list[FieldInfo]:
-    try:
-        return field_table(files, Reading())
-    except Unreadable as error:
-        raise UsageError(f"{files[0].path}: {error.what}") from None
+def _fields(files: Sequence[DataFile], role: Role) -> list[FieldInfo]:
+    """The field table of the files' heads; raises Unreadable, which names the file."""
+    sample: list[object] = []
+    for file in files:
+        with _readable(file):
+            sample += islice(values(file, Reading(), role), HEAD - len(sample))
+    return propose(table(sample, HEAD), len(sample))
 
 
 def propose_config(train: str, evals: str, output: Path) -> Proposal:
-    """A config for these training and eval data (files, globs or folders), and what it rests on."""
+    """A config for these training and eval data (files, globs or folders), and what it rests on.
+
+    Raises UsageError where one of them matches nothing or the files cannot be written here, and Unreadable where a
+    data file cannot be read.
+    """
+    schema_path = output.parent / SCHEMA_NAME
+    _refuse_foreign(schema_path)
     base = output.absolute().parent
-    train_pattern, train_files = _found(train, base)
+    pattern, matched = _found(train, base)
     _, eval_files = _found(evals, base)
+    train_files, excluded = _apart(matched, eval_files)
+    if not train_files:
+        raise UsageError(f"{train}: every training file is an eval file, too; name other training files")
+    training = SetProposal("train", (pattern, *excluded), len(train_files), _count(train_files, "train"))
     sets: list[SetProposal] = []
     for file in eval_files:
         name = check_name(file.path, [one.name for one in sets])
-        sets.append(SetProposal(name, (file.path,), 1, _count([file], "eval"), _fields([file])))
-    training = SetProposal("train", (train_pattern,), len(train_files), _count(train_files, "train"))
-    tables = [drawn(_fields(train_files))._replace(title=f"training fields ({train}): all are compared")]
-    tables += [drawn(_fields([file]))._replace(title=f"eval fields ({file.path})") for file in eval_files]
-    text = render_config(training, sets, SCHEMA_NAME)
-    return Proposal(text, schema_bytes(), output.parent / SCHEMA_NAME, tuple(tables))
+        sets.append(SetProposal(name, (_literal(file.path),), 1, _count([file], "eval"), _fields([file], "eval")))
+    tables = [drawn(_fields(train_files, "train"))._replace(title=f"training fields ({train}): all are compared")]
+    tables += [drawn(one.fields)._replace(title=f"eval fields ({one.files[0]})") for one in sets]
+    return Proposal(render_config(training, sets, SCHEMA_NAME), schema_bytes(), schema_path, tuple(tables))
+
+
+def _refuse_foreign(schema: Path) -> None:
+    """A file in the schema's place is replaced only where it is one of ours."""
+    if not schema.parent.is_dir():
+        raise UsageError(f"{schema.parent}: there is no such folder")
+    if not os.path.lexists(schema):
+        return
+    try:
+        title = json.loads(schema.read_bytes())["title"]
+    except (OSError, ValueError, LookupError, TypeError):
+        title = None
+    if title != json_schema()["title"]:
+        raise UsageError(f"{schema}: is there already and is no schema of this tool; move it")
+
+
+def _apart(train: Sequence[DataFile], evals: Sequence[DataFile]) -> tuple[list[DataFile], list[str]]:
+    """The training files that are no eval files, and what keeps the others out: a check refuses a shared file."""
+    tested = {os.path.realpath(file.real) for file in evals}
+    shared = [file for file in train if os.path.realpath(file.real) in tested]
+    return [file for file in train if file not in shared], [f"!{_literal(file.path)}" for file in shared]

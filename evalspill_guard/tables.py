@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
+from unicodedata import category, east_asian_width
 
 from evalspill_guard.fields import FieldInfo
 from evalspill_guard.model import CheckResult, RowScore
+from evalspill_guard.sink import safe
 
 WORST = 10
 
@@ -19,9 +22,10 @@ class Table(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
-def share(value: float) -> str:
-    """Four decimals, rounded down."""
-    return f"{int(value * 10_000) / 10_000:.4f}"
+def share(value: Fraction) -> str:
+    """Four decimals, rounded down, so that 1.0000 is only ever the whole."""
+    whole, rest = divmod(value.numerator * 10_000 // value.denominator, 10_000)
+    return f"{whole}.{rest:04d}"
 
 
 def figures(check: CheckResult) -> Table:
@@ -60,9 +64,9 @@ def worst_rows(check: CheckResult) -> Table:
     found = sorted((s for s in check.rows if s.found), key=_badness)[:WORST]
     cells = tuple(
         (
-            f"{check.eval_path(s)}:{s.row.line}", s.row.id or "", s.kind, share(float(s.containment)) if s.runs else "",
-            share(float(s.coverage)), str(s.longest), "yes" if s.flagged else "no",
-            f"{s.evidence.train_file}:{s.evidence.train_line}" if s.evidence else "",
+            place(check.eval_path(s), s.row.line, s.row.row), s.row.id or "", s.kind,
+            share(s.containment) if s.runs else "", share(s.coverage), str(s.longest), "yes" if s.flagged else "no",
+            place(s.evidence.train_file, s.evidence.train_line) if s.evidence else "",
         )
         for s in found
     )  # fmt: skip
@@ -70,9 +74,16 @@ def worst_rows(check: CheckResult) -> Table:
     return Table(f"worst rows of {check.name}", header, cells)
 
 
-def _badness(score: RowScore) -> tuple[bool, int, float, int, int, int]:
+def place(path: str, line: int, row: int | None = None) -> str:
+    """Where something stands: file:line, or file#row in a format without lines."""
+    if line:
+        return f"{path}:{line}"
+    return path if row is None else f"{path}#{row}"
+
+
+def _badness(score: RowScore) -> tuple[bool, int, Fraction, int, int, int]:
     return (
-        not score.flagged, -score.longest, -float(score.coverage), -score.runs_found, score.row.file, score.row.row,
+        not score.flagged, -score.longest, -score.coverage, -score.runs_found, score.row.file, score.row.row,
     )  # fmt: skip
 
 
@@ -87,11 +98,20 @@ def field_table(infos: Sequence[FieldInfo]) -> Table:
 
 
 def plain(table: Table) -> str:
-    """A table as aligned text."""
-    rows = [table.header, *table.rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(table.header))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([table.title, *("  " + line for line in lines)])
+    """A table as aligned text, a line a row; what is not printable in a cell is shown as an escape."""
+    rows = [[safe(cell) for cell in row] for row in (table.header, *table.rows)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(_padded, row, widths)).rstrip() for row in rows]
+    return "\n".join([safe(table.title), *("  " + line for line in lines)])
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - _width(cell))
+
+
+def _width(text: str) -> int:
+    """Places on a terminal: wide letters take two, combining marks none."""
+    return sum(0 if category(c) in ("Mn", "Me") else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
 
 
 def render_table(infos: Sequence[FieldInfo]) -> str:

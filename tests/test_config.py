@@ -85,7 +85,8 @@ def test_a_checks_own_train_replaces_the_common_one() -> None:
     ("extra", "key"),
     [
         ("n: 0\n", "n"), ("n: -3\n", "n"), ("n: 1.5\n", "n"), ("max_unchecked: 150%\n", "max_unchecked"),
-        ("short_rows: no\n", "short_rows"), ("fail_over: -1\n", "fail_over"), ("boilerplate: {record: 3}\n", "boilerplate"),
+        ("short_rows: no\n", "short_rows"), ("fail_over: -1\n", "fail_over"), ("boilerplate: {record: 3}\n", "boilerplate.record"),
+        ("flag_at: {longst: 3}\n", "flag_at.longst"), ("boilerplate: {rows: many}\n", "boilerplate.rows"), ("flag_at: 3\n", "flag_at"),
         ("ignore: []\n", "ignore"), ("reports: {text: some}\n", "reports.text"), ("reports: {clean: yes}\n", "reports.clean"),
         ("on_bad_record: ignore\n", "on_bad_record"), ("max_bad: 2\n", "max_bad"), ("flagat: any\n", "flagat"),
         ("baseline: []\n", "baseline"),
@@ -93,6 +94,13 @@ def test_a_checks_own_train_replaces_the_common_one() -> None:
 )  # fmt: skip
 def test_a_wrong_value_is_a_mistake_of_its_key(extra: str, key: str) -> None:
     assert [(line, found) for line, found, _ in mistakes(SHORT + extra)] == [(4, key)]
+
+
+@pytest.mark.parametrize(
+    ("extra", "near"), [("boilerplate: {record: 3}\n", "records"), ("flag_at: {longst: 3}\n", "longest")]
+)
+def test_an_unknown_key_of_a_rule_names_the_nearest_valid_one(extra: str, near: str) -> None:
+    assert [what for _, _, what in mistakes(SHORT + extra)] == [f"unknown key; did you mean {near}?"]
 
 
 @pytest.mark.parametrize(

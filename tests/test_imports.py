@@ -1,12 +1,14 @@
 """Modules import in one direction only."""
 
 import ast
+import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "evalspill_guard"
 LAYERS = (
     ("__main__",),
     ("cli",),
+    ("terminal",),
     ("setup", "pipeline", "tables"),
     ("gather", "reports"),
     ("config", "yamlfile"),
@@ -61,3 +63,10 @@ def test_only_the_command_line_prints_or_exits() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "exit")
     ]
     assert calls == []
+
+
+def test_only_the_command_line_and_what_it_shows_know_click() -> None:
+    known = [
+        p.name for p in sorted(PACKAGE.rglob("*.py")) if re.search(r"^\s*(import|from) click", p.read_text(), re.M)
+    ]
+    assert known == ["cli.py", "terminal.py"]

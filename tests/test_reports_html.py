@@ -8,7 +8,7 @@ import yaml
 from reports_sample import HOSTILE, QUESTION, check, dirty, incomplete, passage, run, score
 
 from evalspill_guard.reports.html_report import MOST_ROWS, overlap_html, settings_yaml
-from evalspill_guard.reports.safe import visible, visible_line
+from evalspill_guard.sink import visible, visible_line
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from evalspill_guard.errors import Unreadable
-from evalspill_guard.files import Source, open_source
+from evalspill_guard.files import CHANGED, Source, open_source
 from evalspill_guard.model import DataFile, Reading, Record
 from evalspill_guard.readers.delimited import Csv
 from evalspill_guard.readers.document import Document, first_value_ends
@@ -35,6 +36,7 @@ READERS: Mapping[str, type[RecordStream]] = {
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv", ".txt": "txt",
              ".md": "txt", ".text": "txt", ".parquet": "parquet"}  # fmt: skip
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_ARRAY_OF_OBJECTS = re.compile(r"\[\s*\{")
 
 
 def _format_by_name(path: str) -> str:
@@ -57,7 +59,7 @@ def _format(file: DataFile, reading: Reading) -> str:
         return named
     ends = first_value_ends(first)
     if named == "jsonl":
-        return "json" if ends is False or (ends and not second and first.startswith("[{")) else "jsonl"
+        return "json" if ends is False or (ends and not second and _ARRAY_OF_OBJECTS.match(first)) else "jsonl"
     return "jsonl" if ends and second and second[0] == first[0] else "json"
 
 
@@ -87,29 +89,30 @@ def values(file: DataFile, reading: Reading, role: Role) -> Iterator[object]:
 
 
 def records_at(file: DataFile, reading: Reading, role: Role, wanted: Sequence[tuple[int, int]]) -> Iterator[Record]:
-    """The records with these (ordinal, start), in ascending order; seeks where the offsets allow it."""
+    """The records with these (ordinal, start), in ascending order; seeks where the offsets allow it.
+
+    Raises Unreadable where one of them does not stand there any more.
+    """
     with open_records(file, reading, role) as stream:
-        if isinstance(stream, JsonLines) and stream.source.seekable_lines:
-            yield from _seek(stream, wanted)
-            return
-        ordinals = iter([ordinal for ordinal, _ in wanted])
-        next_one = next(ordinals, None)
-        for number, record in enumerate(stream):
-            if number == next_one:
-                yield record
-                next_one = next(ordinals, None)
-                if next_one is None:
-                    return
+        seeks = isinstance(stream, JsonLines) and stream.source.seekable_lines
+        found = _seek(stream, wanted) if seeks else _count_to(stream, wanted)
+        for (_, start), record in zip(wanted, found, strict=False):
+            if record is None or record.start != start:
+                raise Unreadable(CHANGED)
+            yield record
 
 
-def _seek(stream: JsonLines, wanted: Sequence[tuple[int, int]]) -> Iterator[Record]:
+def _seek(stream: RecordStream, wanted: Sequence[tuple[int, int]]) -> Iterator[Record | None]:
     for _, start in wanted:
-        stream.source.stream.seek(start)
-        stream.start, stream.lines = 0, 0
-        record = next(iter(stream), None)
-        if record is None:
-            raise Unreadable("changed during the scan")
-        yield record
+        stream.source.stream.seek(max(0, start - 1))  # a stream that begins later skips to the end of a line
+        stream.start, stream.lines = start, 0
+        yield next(iter(stream), None)
+
+
+def _count_to(stream: RecordStream, wanted: Sequence[tuple[int, int]]) -> Iterator[Record | None]:
+    numbered = enumerate(stream)
+    for ordinal, _ in wanted:
+        yield next((record for number, record in numbered if number == ordinal), None)
 
 
 class _Span(Protocol):
@@ -122,15 +125,19 @@ class _Span(Protocol):
 
 
 def kept_bytes(form: str, data: bytes, rows: Sequence[_Span], keep: Sequence[bool]) -> Iterator[bytes]:
-    """The file without the rows left out: their spans for lines; in JSON arrays the separators are made good."""
+    """The file without the rows left out: their spans for lines; in JSON arrays the separators are made good.
+
+    A byte order mark stays, though the first row's span holds it.
+    """
     if form == "json":
         yield from _kept_elements(data, rows, keep)
         return
-    at = 0
+    at = len(BOM) if data.startswith(BOM) else 0
+    yield data[:at]
     for row, stays in zip(rows, keep, strict=True):
         if not stays:
             yield data[at : row.start]
-            at = row.end
+            at = max(at, row.end)
     yield data[at:]
 
 

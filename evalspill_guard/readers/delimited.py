@@ -3,63 +3,121 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import Record
 from evalspill_guard.readers.lines import LineStream, as_mapping
-from evalspill_guard.readers.stream import BOM, bad, undecodable
+from evalspill_guard.readers.stream import BOM, bad, not_utf8
 
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 _OTHERS = ";\t|"
 _LONG_CELL = 8
+_OPEN = "a quote that opens here is never closed"
+
+
+class _Row(NamedTuple):
+    """What the csv module took for a row: its place, its bytes (at most max_record), and its cells or a fault."""
+
+    line: int
+    start: int
+    end: int
+    raw: bytes
+    cells: list[str]
+    fault: str
+
+
+class _TooLong(Exception):
+    """The row goes on after max_record bytes."""
+
+
+class _Taken:
+    """Lines as text for the csv module; keeps the bytes of those it took for the row that it is at."""
+
+    def __init__(self, stream: Csv) -> None:
+        self.stream, self.lines = stream, stream.raw_lines()
+        self.limit = stream.reading.max_record + 1  # as for a line, the line feed does not count
+        self.parts: list[bytes] = []
+        self.line = self.start = self.size = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line, start, raw, too_long = next(self.lines)
+        if not self.parts:
+            self.line, self.start = line, start
+        self.parts.append(raw)
+        self._add(raw, too_long)
+        if self.size > self.limit:
+            raise _TooLong
+        return (raw if start else raw.removeprefix(BOM)).decode("utf-8", "surrogateescape")
+
+    def _add(self, raw: bytes, too_long: bool) -> None:
+        self.size += len(raw) + (self.stream.unread if too_long else 0)
+
+    def row(self, cells: list[str], fault: str) -> _Row:
+        """The row that these lines are; the next line begins another one."""
+        raw = b"".join(self.parts)
+        row = _Row(self.line, self.start, self.start + self.size, raw, cells, fault or not_utf8(raw, self.start))
+        self.parts, self.size, self.stream.quotes = [], 0, 0
+        return row
+
+    def closes(self) -> bool:
+        """Go on to the end of a row that is too long: the line that closes its last quote. Whether one does."""
+        quotes = sum(part.count(b'"') for part in self.parts)
+        while (quotes + self.stream.quotes) % 2:
+            _, _, raw, too_long = next(self.lines, (0, 0, b"", False))
+            if not raw:
+                return False
+            self._add(raw, too_long)
+            quotes += raw.count(b'"')
+        return True
 
 
 class Csv(LineStream):
     """A row after the header, by RFC 4180."""
 
     format = "csv"
+    quotes = 0  # of the row at hand, in what was skipped of its lines
 
     def __iter__(self) -> Iterator[Record]:
         doubt: Unreadable | None = None
-        for number, (line, start, raw, cells, fault, value) in enumerate(self._rows()):
+        for number, (row, value) in enumerate(self._rows()):
             if not number:
-                doubt = self._doubt(line, raw, cells)
-            end = start + len(raw)
-            if fault:
-                yield bad(line, start, end, raw, fault)
+                doubt = self._doubt(row)
+            if row.fault:
+                yield bad(row.line, row.start, row.end, row.raw, row.fault)
             elif value is not None:
-                yield Record(line, start, end, self.select.leaves(value), self.name_of(value))
+                yield Record(row.line, row.start, row.end, self.select.leaves(value), self.name_of(value))
         if doubt:
             raise doubt
 
     def values(self) -> Iterator[object]:
-        return (value for *_, value in self._rows() if value is not None)
+        for number, (row, value) in enumerate(self._rows()):
+            if not number and (doubt := self._doubt(row)):
+                raise doubt  # before a row's own text is taken for the names of columns
+            if value is not None:
+                yield value
 
-    def _rows(self) -> Iterator[tuple[int, int, bytes, list[str], str, object]]:
-        """(line, start, bytes, cells, fault, value); value is None for the header and for what is no row."""
+    def _rows(self) -> Iterator[tuple[_Row, object]]:
+        """Rows with their value, which is None for the header and for what is no row."""
         header: list[str] | None = None
-        first = True
-        for line, start, raw, cells, fault in self._parsed():
-            if not fault and not any(cells) and not raw.strip(b"\r\n"):
-                continue
-            if first and not fault and self.reading.header is not False:
-                header = cells
-                yield line, start, raw, cells, "", None
+        first = self.reading.header is not False
+        for row in self._parsed():
+            if first and not row.fault:
+                header = row.cells
+                yield row, None
             else:
-                yield line, start, raw, cells, fault, None if fault else as_mapping(header, cells)
+                yield row, None if row.fault else as_mapping(header, row.cells)
             first = False
 
-    def _parsed(self) -> Iterator[tuple[int, int, bytes, list[str], str]]:
-        taken: list[tuple[int, int, bytes]] = []
-
-        def texts() -> Iterator[str]:
-            for line, start, raw, _ in self.raw_lines():
-                taken.append((line, start, raw))
-                yield (raw[3:] if not start and raw.startswith(BOM) else raw).decode("utf-8", "surrogateescape")
-
-        reader = csv.reader(texts(), strict=True, delimiter=self.reading.delimiter or ",")
+    def _parsed(self) -> Iterator[_Row]:
+        taken = _Taken(self)
+        reader = csv.reader(taken, strict=True, delimiter=self.reading.delimiter or ",")
         while True:
             cells: list[str] = []
             fault = ""
@@ -67,20 +125,24 @@ class Csv(LineStream):
                 cells = next(reader)
             except StopIteration:
                 return
+            except _TooLong:
+                fault = f"above max_record ({self.reading.max_record} bytes)" if taken.closes() else _OPEN
             except csv.Error as error:
-                fault = f"not CSV (RFC 4180): {error}"
-            line, start, _ = taken[0]
-            raw = b"".join(part for _, _, part in taken)
-            taken.clear()
-            if fault.endswith("unexpected end of data"):
-                yield line, start, raw, [], "a quote that opens here is never closed"
-                raise Unreadable("a quote that opens here is still open at the end of the file", line)
-            yield line, start, raw, cells, fault or _not_utf8(raw, start)
+                fault = _OPEN if "unexpected end of data" in str(error) else f"not CSV (RFC 4180): {error}"
+            row = taken.row(cells, fault)
+            if cells or fault:
+                yield row
+            if fault == _OPEN:
+                raise Unreadable("a quote that opens here is still open at the end of the file", row.line)
 
-    def _doubt(self, line: int, raw: bytes, cells: list[str]) -> Unreadable | None:
+    def _pass_over(self, rest: bytes) -> None:
+        self.quotes += rest.count(b'"')
+
+    def _doubt(self, row: _Row) -> Unreadable | None:
         """Whether the first row tells that the file is not what the config, or its silence, says."""
+        line, cells = row.line, row.cells
         if self.reading.delimiter is None and len(cells) == 1:
-            better = [mark for mark in _OTHERS if mark in raw.decode("utf-8", "replace")]
+            better = [mark for mark in _OTHERS if _columns(row.raw, mark) > 1]
             if better:
                 return Unreadable(f"one column, where {better[0]!r} would give more: set delimiter", line)
         if self.reading.header is None:
@@ -91,9 +153,6 @@ class Csv(LineStream):
         return None
 
 
-def _not_utf8(raw: bytes, start: int) -> str:
-    try:
-        raw.decode()
-    except UnicodeDecodeError as error:
-        return undecodable(error, start)
-    return ""
+def _columns(row: bytes, delimiter: str) -> int:
+    text = io.StringIO(row.decode("utf-8", "replace"), newline="")
+    return len(next(csv.reader(text, delimiter=delimiter), []))

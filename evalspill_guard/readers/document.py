@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from json.decoder import JSONDecodeError
 from typing import Any
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.fields import DECODER, Pairs, parse_path
 from evalspill_guard.model import Record
-from evalspill_guard.paths import Each, Key
+from evalspill_guard.paths import Each, Key, Step
 from evalspill_guard.readers.stream import BOM, RecordStream, undecodable
 
 MOST_BYTES = 1_000_000_000
 _SPACE = " \t\r\n"
+_BLOCK = 1 << 20
+_DEEP = "nested too deeply"
 Found = tuple[int, int, object, int]
 
 
@@ -97,56 +100,83 @@ class Document(RecordStream):
     format = "json"
 
     def __iter__(self) -> Iterator[Record]:
-        lines, at, size = 1, 0, self._bom_size
+        fault = self._load()
+        line, at, size = 1, 0, self._bom_size
         try:
             for begin, end, value, group in self._found():
-                size, lines, at = size + _bytes(self.text[at:begin]), lines + self.text.count("\n", at, begin), begin
-                start = size
-                size, at = size + _bytes(self.text[begin:end]), end
-                self.lines = lines
-                yield Record(lines, start, size, self.select.leaves(value), self.name_of(value), None, group)
-                lines += self.text.count("\n", begin, end)
+                line += self.text.count("\n", at, begin)
+                start = size + _bytes(self.text[at:begin])
+                raw = self.text[begin:end]
+                size, at, self.lines = start + _bytes(raw), end, line - 1
+                yield self._record(line, start, size, raw, value, group)
+                line += self.text.count("\n", begin, end)
         except JSONDecodeError as error:
-            rest = self.text[at:]
-            start = size
-            yield Record(
-                error.lineno, start, start + _bytes(rest), [rest], None, f"not JSON: {error.msg} (column {error.colno})"
-            )
+            if fault is None:
+                rest = self.text[at:]
+                why = f"not JSON: {error.msg} (column {error.colno})"
+                yield Record(error.lineno, size, size + _bytes(rest), [rest], None, why)
         except RecursionError:
-            raise Unreadable("nested too deeply") from None
+            raise Unreadable(_DEEP, line) from None
+        if fault:
+            raise fault
         self.lines = self.text.count("\n")
 
-    def values(self) -> Iterator[object]:
+    def _record(self, line: int, start: int, end: int, raw: str, value: object, group: int) -> Record:
+        if end - start > self.reading.max_record:
+            why = f"above max_record ({self.reading.max_record} bytes)"
+            return Record(line, start, end, [raw], None, why, group)
         try:
+            return Record(line, start, end, self.select.leaves(value), self.name_of(value), None, group)
+        except ValueError:
+            return Record(line, start, end, [raw], None, _DEEP, group)
+
+    def values(self) -> Iterator[object]:
+        fault = self._load()
+        with suppress(JSONDecodeError, RecursionError):
             yield from (value for _, _, value, _ in self._found())
-        except JSONDecodeError:
-            return
+        if fault:
+            raise fault
 
     _bom_size = 0
     text = ""
 
-    def _found(self) -> Iterator[Found]:
-        data = self.source.stream.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise Unreadable("above 1 GB, and JSON is read whole: write it as JSON Lines")
-        self._bom_size = 3 * data.startswith(BOM)
+    def _load(self) -> Unreadable | None:
+        """Read the whole text; what cuts it short is given back, since the elements before that still count."""
+        data, fault = self._all_bytes()
+        self._bom_size = len(BOM) if data.startswith(BOM) else 0
+        inner = memoryview(data)[self._bom_size :]
         try:
-            self.text = data[self._bom_size :].decode()
+            self.text = str(inner, "utf-8")
         except UnicodeDecodeError as error:
-            raise Unreadable(undecodable(error, self._bom_size)) from None
+            self.text = str(inner[: error.start], "utf-8")
+            line = 1 + self.text.count("\n")
+            fault = fault or Unreadable(undecodable(error, self._bom_size), line)
+        return fault
+
+    def _all_bytes(self) -> tuple[bytearray, Unreadable | None]:
+        data = bytearray()
+        try:
+            while block := self.source.stream.read1(_BLOCK):
+                data += block
+                if len(data) > MOST_BYTES:
+                    raise Unreadable("above 1 GB, and JSON is read whole: write it as JSON Lines")
+        except Unreadable as fault:
+            return data, fault
+        return data, None
+
+    def _found(self) -> Iterator[Found]:
         walker = _Walker(self.text)
         at = walker.space(0)
-        if at == len(self.text):
-            return
         if self.reading.records:
-            yield from walker.below(at, tuple(parse_path(self.reading.records).steps))
-            return
-        if self.text[at] == "[":
+            while at < len(self.text):  # one value, or several
+                yield from walker.below(at, _steps_to_elements(self.reading.records))
+                at = walker.space(walker.end)
+        elif self.text[at : at + 1] == "[":
             yield from walker.elements(at, ())
             if walker.space(walker.end) != len(self.text):
                 raise JSONDecodeError("Extra data", self.text, walker.space(walker.end))
-            return
-        yield from self._objects(walker, at)
+        elif at < len(self.text):
+            yield from self._objects(walker, at)
 
     def _objects(self, walker: _Walker, at: int) -> Iterator[Found]:
         value, end = walker.value(at)
@@ -172,6 +202,12 @@ class Document(RecordStream):
         else:
             self.format = "stream"
             yield at, end, value, 0
+
+
+def _steps_to_elements(records: str) -> tuple[Step, ...]:
+    """The steps of a `records` path; one that ends at the array's name means its elements."""
+    steps = parse_path(records).steps
+    return steps if steps[-1:] == (Each(),) else (*steps, Each())
 
 
 def _bytes(text: str) -> int:

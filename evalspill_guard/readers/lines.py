@@ -6,14 +6,20 @@ from collections.abc import Iterator
 
 from evalspill_guard.fields import Pairs, decode
 from evalspill_guard.model import Record
-from evalspill_guard.readers.stream import BOM, RecordStream, bad, undecodable
+from evalspill_guard.readers.stream import BOM, RecordStream, bad, not_utf8, undecodable
 
 _OVERLAP = 65_536
 _HEAD = 65_536
+_Piece = tuple[int, int, bytes, int, bool]
 
 
 class LineStream(RecordStream):
-    """Raw lines of the byte range, with their line number and offset; lines end at a line feed only."""
+    """Raw lines of the byte range, with their line number and offset; lines end at a line feed only.
+
+    `unread` is the number of bytes by which the last line that was too long is longer than what was given of it.
+    """
+
+    unread = 0
 
     def raw_lines(self) -> Iterator[tuple[int, int, bytes, bool]]:
         """(line, start, bytes, too long); of a line that is too long only the first max_record bytes."""
@@ -29,7 +35,8 @@ class LineStream(RecordStream):
             line = self.lines + 1
             too_long = size > limit and not raw.endswith(b"\n")
             if too_long:
-                size += self._skip_rest()
+                self.unread = self._skip_rest()
+                size += self.unread
             else:
                 self.lines += raw.endswith(b"\n")
             yield line, at, raw, too_long
@@ -43,10 +50,14 @@ class LineStream(RecordStream):
         size = 0
         while rest := self.source.stream.readline(1 << 20):
             size += len(rest)
+            self._pass_over(rest)
             if rest.endswith(b"\n"):
                 self.lines += count
                 break
         return size
+
+    def _pass_over(self, rest: bytes) -> None:
+        """For those who count something in what is skipped."""
 
 
 class JsonLines(LineStream):
@@ -61,7 +72,7 @@ class JsonLines(LineStream):
             if not start and raw.startswith(BOM):
                 raw = raw[3:]
             if too_long:
-                yield bad(line, start, end, raw, f"above max_record ({self.reading.max_record} bytes)")
+                yield bad(line, start, end + self.unread, raw, f"above max_record ({self.reading.max_record} bytes)")
                 continue
             try:
                 leaves = select(raw)
@@ -70,7 +81,7 @@ class JsonLines(LineStream):
             except ValueError as error:
                 if raw.isspace() or not raw:
                     continue
-                yield bad(line, start, end, raw, _why(raw, start, error))
+                yield bad(line, start, end, raw, _why(raw, end - len(raw), error))
             else:
                 yield Record(line, start, end, leaves, None if plain else named(decode(raw)))
 
@@ -98,7 +109,8 @@ class Tsv(LineStream):
     def __iter__(self) -> Iterator[Record]:
         for line, start, raw, value in self._rows():
             if isinstance(value, str):
-                yield bad(line, start, start + len(raw), raw, value)
+                yield bad(line, start, start + len(raw) + self.unread, raw, value)
+                self.unread = 0
             else:
                 yield Record(line, start, start + len(raw), self.select.leaves(value), self.name_of(value))
 
@@ -106,22 +118,26 @@ class Tsv(LineStream):
         return (value for _, _, _, value in self._rows() if not isinstance(value, str))
 
     def _rows(self) -> Iterator[tuple[int, int, bytes, object]]:
+        """(line, start, bytes, row, or as a string why it cannot be read)."""
         header: list[str] | None = None
+        first = self.reading.header is not False
         for line, start, raw, too_long in self.raw_lines():
             text = raw[3:] if not start and raw.startswith(BOM) else raw
             if not text.strip(b"\r\n"):
                 continue
-            try:
-                cells = text.decode().rstrip("\n").removesuffix("\r").split("\t")
-            except UnicodeDecodeError as error:
-                yield line, start, raw, undecodable(error, start)
-                continue
             if too_long:
                 yield line, start, raw, f"above max_record ({self.reading.max_record} bytes)"
-            elif header is None and self.reading.header is not False:
-                header = cells
+            elif fault := not_utf8(raw, start):
+                yield line, start, raw, fault
+            elif first:
+                header = _cells(text)
             else:
-                yield line, start, raw, as_mapping(header, cells)
+                yield line, start, raw, as_mapping(header, _cells(text))
+            first = False
+
+
+def _cells(line: bytes) -> list[str]:
+    return line.decode().removesuffix("\n").removesuffix("\r").split("\t")
 
 
 def as_mapping(header: list[str] | None, cells: list[str]) -> object:
@@ -136,66 +152,70 @@ def as_mapping(header: list[str] | None, cells: list[str]) -> object:
 
 
 class Text(LineStream):
-    """A paragraph or a line."""
+    """A paragraph or a line; in training data one above max_record is cut into pieces that overlap."""
 
     format = "txt"
 
     def __iter__(self) -> Iterator[Record]:
-        for line, start, raw, text_size in self._lines() if self._by_line() else self._paragraphs():
-            yield from self._records(line, start, raw, text_size)
+        for line, start, raw, size, whole in self._pieces(self._by_line()):
+            end = start + len(raw)
+            if not whole and self.role == "eval":
+                yield bad(line, start, end, raw[:size], f"above max_record ({self.reading.max_record} bytes)")
+            elif fault := not_utf8(raw[:size], start):
+                yield bad(line, start, end, raw[:size], fault)
+            else:
+                text = raw[:size].decode()
+                text = text if start else text.removeprefix("\ufeff")
+                yield Record(line, start, end, self.select.leaves(text), None)
 
     def values(self) -> Iterator[object]:
-        return (record.leaves[0] for record in self)
+        return (record.leaves[0] for record in self if record.leaves)
 
     def _by_line(self) -> bool:
         if self.reading.split is not None or self.role == "train":
             return self.reading.split == "line"
-        head = self.source.stream.peek(_HEAD)[:_HEAD].replace(b"\r\n", b"\n").strip(b"\n")
-        return not any(not line.strip() for line in head.split(b"\n")[:-1])
+        head = self.source.stream.peek(_HEAD)[:_HEAD].removeprefix(BOM)
+        return all(line.strip() for line in head.strip().split(b"\n"))
 
-    def _lines(self) -> Iterator[tuple[int, int, bytes, int]]:
-        for line, start, raw in self._whole_lines():
-            if raw.strip():
-                yield line, start, raw, len(raw)
-
-    def _whole_lines(self) -> Iterator[tuple[int, int, bytes]]:
-        """Lines of any length, in pieces of at most max_record bytes that overlap."""
-        at = 0
+    def _lines(self) -> Iterator[tuple[int, int, bytes, bool, bool]]:
+        """(line, start, bytes, whether it begins here, whether it is blank); of long ones max_record bytes at once."""
+        at, begins = 0, True
         while raw := self.source.stream.readline(self.reading.max_record):
-            yield self.lines + 1, at, raw
-            self.lines += raw.endswith(b"\n")
+            text = raw if at else raw.removeprefix(BOM)
+            yield self.lines + 1, at, raw, begins, begins and not text.strip()
+            begins = raw.endswith(b"\n")
+            self.lines += begins
             at += len(raw)
 
-    def _paragraphs(self) -> Iterator[tuple[int, int, bytes, int]]:
-        """(line, start, bytes with the blank lines after it, size of the paragraph alone)."""
-        parts: list[bytes] = []
-        first = begin = size = total = 0
-        for line, start, raw in self._whole_lines():
-            blank = not raw.strip()
-            if parts and not blank and size < total:
-                yield first, begin, b"".join(parts), size
-                parts, total = [], 0
-            if not parts and blank:
-                continue
-            if not parts:
-                first, begin = line, start
-            parts.append(raw)
-            total += len(raw)
-            size = size if blank else total
-            if total > self.reading.max_record:
-                yield first, begin, b"".join(parts), size
-                tail = b"".join(parts)[-_OVERLAP:]
-                parts, total, first, begin, size = [tail], len(tail), line, start + len(raw) - len(tail), len(tail)
-        if parts:
-            yield first, begin, b"".join(parts), size
+    def _pieces(self, by_line: bool) -> Iterator[_Piece]:
+        """(line, start, bytes with the blank lines after it, size without them, whether it is a whole record)."""
+        held, whole = bytearray(), True
+        first = start = size = 0
+        for line, at, raw, begins, blank in self._lines():
+            if begins and held and (by_line or (size < len(held) and not blank)):
+                yield first, start, bytes(held), size, whole
+                held, whole = bytearray(), True
+            if not held:
+                if blank:
+                    continue
+                first, start = line, at
+            held += raw
+            size = size if blank else len(held)
+            while len(held) > self.reading.max_record:
+                cut, back = self._cut(held)
+                yield first, start, bytes(held[:cut]), min(size, cut), False
+                first, start, whole = first + held.count(b"\n", 0, back), start + back, False
+                held, size = held[back:], max(0, size - back)
+        if held:
+            yield first, start, bytes(held), size, whole
 
-    def _records(self, line: int, start: int, raw: bytes, size: int) -> Iterator[Record]:
-        text = raw[:size]
-        if not start and text.startswith(BOM):
-            text = text[3:]
-        try:
-            leaves = [text.decode()]
-        except UnicodeDecodeError as error:
-            yield bad(line, start, start + len(raw), text, undecodable(error, start))
-            return
-        yield Record(line, start, start + len(raw), self.select.leaves(leaves[0]), None)
+    def _cut(self, held: bytearray) -> tuple[int, int]:
+        """Where a piece ends, and where the next one begins, both between characters."""
+        limit = self.reading.max_record
+        cut = _between_characters(held, limit) or limit
+        overlap = 0 if self.role == "eval" else min(_OVERLAP, limit // 2)
+        return cut, _between_characters(held, max(0, cut - overlap)) or cut
+
+
+def _between_characters(text: bytearray, at: int) -> int:
+    return next((place for place in range(at, max(-1, at - 4), -1) if text[place] & 0xC0 != 0x80), at)

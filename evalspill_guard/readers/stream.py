@@ -51,6 +51,15 @@ def bad(line: int, start: int, end: int, raw: bytes, why: str) -> Record:
     return Record(line, start, end, [raw.decode("utf-8", "replace")], None, why)
 
 
+def not_utf8(raw: bytes, start: int) -> str:
+    """Where the bytes are not UTF-8; empty where they are."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return undecodable(error, start)
+    return ""
+
+
 def undecodable(error: UnicodeDecodeError, start: int) -> str:
     """Where the bytes are not UTF-8, counted from the start of the file."""
     return f"not UTF-8 at byte {start + error.start}"

@@ -7,10 +7,7 @@ from fractions import Fraction
 
 from evalspill_guard.model import CheckResult, RunResult
 from evalspill_guard.reports import table
-from evalspill_guard.reports.safe import encodable
-
-_FORMULA = tuple("=+-@\t\r")
-_QUOTED = frozenset(',"\r\n')
+from evalspill_guard.sink import csv_cell
 
 
 def contamination_csv(result: RunResult, check: CheckResult) -> bytes:
@@ -36,12 +33,4 @@ def _cell(value: table.Cell) -> str:
         return "true" if value else "false"
     if isinstance(value, Fraction):
         return table.decimal(value)
-    return _text(value) if isinstance(value, str) else str(value)
-
-
-def _text(value: str) -> str:
-    """A text cell, never a formula. Many readers stop at NUL; `csv` leaves a lone CR unquoted before Python 3.13."""
-    text = encodable(value).replace("\0", "\ufffd")
-    if text.startswith(_FORMULA):
-        text = f"'{text}"
-    return '"' + text.replace('"', '""') + '"' if _QUOTED.intersection(text) else text
+    return csv_cell(value) if isinstance(value, str) else str(value)

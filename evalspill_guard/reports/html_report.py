@@ -13,8 +13,8 @@ import yaml
 from evalspill_guard.model import CheckResult, Evidence, RowScore, RunResult
 from evalspill_guard.reports import table
 from evalspill_guard.reports.json_report import CANNOT_SEE
-from evalspill_guard.reports.safe import visible, visible_line
 from evalspill_guard.reports.verdict import figures, lengths, not_checked, state, verdict
+from evalspill_guard.sink import visible, visible_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment

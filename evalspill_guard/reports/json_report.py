@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from evalspill_guard.model import CheckResult, InputFile, RunResult
 from evalspill_guard.reports import table
-from evalspill_guard.reports.safe import encodable
+from evalspill_guard.sink import encodable
 
 FORMAT_VERSION = 1
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from evalspill_guard.model import CheckResult, Evidence, RowScore
-from evalspill_guard.reports.safe import fold
+from evalspill_guard.sink import fold
 
 FOUND_COLUMNS = (
     "eval_file", "row", "line", "id", "fingerprint", "flagged", "accepted", "kind", "n", "words", "runs", "runs_found",

@@ -1,0 +1,163 @@
+"""What a person sees: tables, problems, progress and the event log. Every line passes the sink; none holds row text
+unless asked for with --show-text."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evalspill_guard.model import CheckResult, RunResult
+from evalspill_guard.sink import safe, safe_lines
+from evalspill_guard.tables import Table, figures, place, plain, verdict, worst_rows
+
+_MOST_PROBLEMS = 10
+_LOG_EVERY = 30.0  # seconds
+
+
+def is_hook() -> bool:
+    """Whether pre-commit or prek runs this: they give a terminal where nobody watches."""
+    return bool(os.environ.get("PRE_COMMIT"))
+
+
+def say(line: str) -> None:
+    """Print one line, made harmless."""
+    click.echo(safe(line))
+
+
+def show(table: Table) -> None:
+    """A table by rich on a terminal, as plain text elsewhere."""
+    if sys.stdout is None or not sys.stdout.isatty() or is_hook():
+        click.echo(safe_lines(plain(table)))
+        return
+    import rich.box
+    import rich.console
+    import rich.table
+    import rich.text
+
+    drawn = rich.table.Table(title=rich.text.Text(safe(table.title)), title_justify="left", box=rich.box.SIMPLE_HEAD)
+    for name in table.header:
+        drawn.add_column(name, overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*(rich.text.Text(safe(cell)) for cell in row))
+    rich.console.Console().print(drawn)
+
+
+def tell(result: RunResult, directory: Path, show_text: bool) -> None:
+    """Everything about a run: figures, worst rows, notes, problems, and where the reports are."""
+    for check in result.checks:
+        show(figures(check))
+        if any(score.found for score in check.rows):
+            show(worst_rows(check))
+        if show_text:
+            _show_passages(check)
+        for note in check.notes:
+            say(note)
+    _tell_problems(result, len(result.problems))
+    say(f"reports: {shown(directory)}")
+
+
+def tell_briefly(result: RunResult, directory: Path) -> None:
+    """A red run in a hook: what is wrong and where, on a screen."""
+    for check in result.checks:
+        say(f"check {check.name}: {verdict(check)}: {check.flagged - check.accepted} of {len(check.rows)} eval rows "
+            f"flagged, {check.limit} allowed")  # fmt: skip
+    for check in [check for check in result.checks if not check.passed][:2]:
+        show(worst_rows(check))
+    _tell_problems(result, _MOST_PROBLEMS)
+    say(f"reports: {shown(directory)}")
+
+
+def _tell_problems(result: RunResult, most: int) -> None:
+    for problem in result.problems[:most]:
+        where = problem.path if problem.line is None else f"{problem.path}:{problem.line}"
+        say(f"problem: {where}: {problem.what}")
+    if len(result.problems) > most:
+        say(f"{len(result.problems) - most} more problems in report.json")
+    if result.problems:
+        say("The scan is not complete, so its figures prove nothing: mend the problems and run again.")
+
+
+def _show_passages(check: CheckResult) -> None:
+    for score in check.rows:
+        if score.evidence:
+            passage = " ".join(score.row.text[score.evidence.first : score.evidence.last].split())
+            say(f"{place(check.eval_path(score), score.row.line, score.row.row)}: {passage}")
+
+
+def tell_in_form(result: RunResult, form: str, base: str) -> None:
+    """Print one of the machine-readable forms; none of them holds row text."""
+    from evalspill_guard.reports import CI_REPORTS, github, report_json
+
+    names = {"sarif": "results.sarif", "junit": "junit.xml", "gitlab": "gl-code-quality.json"}
+    if form == "github":
+        click.echo(github(result, base), nl=False)
+    elif form == "json":
+        click.echo(report_json(replace(result, text_policy="none")).rstrip(b"\n"))
+    else:
+        click.echo(CI_REPORTS[names[form]](result, base), nl=False)
+
+
+def shown(path: Path) -> str:
+    """A path as a person here would write it."""
+    try:
+        return path.relative_to(Path.cwd()).as_posix() or "."
+    except ValueError:
+        return path.as_posix()
+
+
+class Progress:
+    """How far a scan is: a bar on a terminal, a line every half minute elsewhere, nothing in a hook."""
+
+    def __enter__(self) -> Callable[[int, int], None] | None:
+        self._bar: Any = None
+        self._began = self._told = time.monotonic()
+        if is_hook() or sys.stderr is None:
+            return None
+        return self._drawn() if sys.stderr.isatty() else self._log
+
+    def _drawn(self) -> Callable[[int, int], None]:
+        import rich.console
+        import rich.progress as bars
+
+        columns = (bars.TextColumn("scanning"), bars.BarColumn(), bars.DownloadColumn(),
+                   bars.TransferSpeedColumn(), bars.TimeRemainingColumn())  # fmt: skip
+        self._bar = bars.Progress(*columns, console=rich.console.Console(stderr=True), transient=True)
+        self._bar.start()
+        task = self._bar.add_task("scanning", total=None)
+        return lambda done, total: self._bar.update(task, completed=done, total=total)
+
+    def _log(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._told < _LOG_EVERY:
+            return
+        self._told = now
+        speed = done / 1e6 / (now - self._began)
+        with suppress(OSError):
+            click.echo(f"scanned {done / 1e6:.0f} of {total / 1e6:.0f} MB, {speed:.0f} MB/s", err=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class _Sink(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return safe(super().format(record))
+
+
+def log_events(verbose: bool) -> None:
+    """Log every step on stderr, or none."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Sink("%(message)s"))
+    logger = logging.getLogger("evalspill_guard")
+    logger.handlers[:] = [handler] if verbose else []
+    logger.setLevel(logging.INFO if verbose else logging.NOTSET)

@@ -1,0 +1,293 @@
+"""init, fields and schema: the first steps write a config that works."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import world
+import yaml
+
+from evalspill_guard.cli import run_command
+
+ROOT = Path(__file__).parent.parent
+SPEC_SAMPLE = """\
+version: 1
+train:
+  files: ["data/train/**/*.jsonl.gz", "!data/train/drafts/**"]
+  fields: ["messages[].content"]
+checks:
+  - name: support-qa
+    eval:
+      files: evals/support_qa.jsonl
+      fields: [question]
+      id: qid
+    n: auto
+    boilerplate: {records: 10, rows: 5%}
+    ignore: [docs/licence-notice.txt]
+    short_rows: 5
+    flag_at: {coverage: 0.5, longest: 40}
+    fail_over: 0
+    max_unchecked: 50%
+reports:
+  dir: evalspill-reports
+  text: full
+  clean: true
+baseline: evalspill-baseline.jsonl
+on_bad_record: fail
+max_bad: 1%
+"""
+
+
+def _question(number: int) -> str:
+    return f"How many crates does dock number {number} hold when ship number {number * 7} has left for the north?"
+
+
+def _train(number: int) -> str:
+    return f"Ticket {number}: the customer of order {number * 3} waits for a parcel that nobody has sent to him yet"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A dataset repository with 50 training records in two files and an eval set of 40 rows."""
+    world.jsonl(tmp_path / "data/train/a.jsonl", [{"text": _train(i)} for i in range(30)])
+    world.jsonl(tmp_path / "data/train/deep/b.jsonl", [{"text": _train(i)} for i in range(30, 50)])
+    world.jsonl(tmp_path / "evals/qa.jsonl", [{"question": _question(i), "level": "easy"} for i in range(40)])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((folder / "evalspill.yaml").read_text())
+    return loaded
+
+
+def _init_and_check(train: str, evals: str) -> tuple[int, int, int]:
+    return run_command(["init", train, evals]), run_command(["validate"]), run_command(["check"])
+
+
+@pytest.mark.parametrize(
+    "train", ["data/train/a.jsonl", "data/train/**/*.jsonl", "data/train", "data/train/", "./data"]
+)
+@pytest.mark.parametrize("evals", ["evals/qa.jsonl", "evals/*.jsonl", "evals"])
+def test_init_writes_a_config_that_validates_and_runs(folder: Path, train: str, evals: str) -> None:
+    assert _init_and_check(train, evals) == (0, 0, 0)
+    check = world.only_check(folder)
+    assert (check["name"], check["rows"], check["settings"]["eval"]["fields"]) == ("qa", 40, ["question"])
+    assert check["train"]["records"] == (30 if train.endswith("a.jsonl") else 50)
+
+
+def test_absolute_paths_become_relative_ones(folder: Path) -> None:
+    assert _init_and_check(str(folder / "data/train/**/*.jsonl"), str(folder / "evals/qa.jsonl")) == (0, 0, 0)
+    assert str(folder) not in (folder / "evalspill.yaml").read_text()
+
+
+def test_a_config_elsewhere_names_the_files_relative_to_itself(folder: Path) -> None:
+    (folder / "ci").mkdir()
+    assert run_command(["init", "data/train/a.jsonl", "evals/qa.jsonl", "-o", "ci/gate.yaml"]) == 0
+    assert yaml.safe_load((folder / "ci/gate.yaml").read_text())["train"]["files"] == ["../data/train/a.jsonl"]
+    assert (folder / "ci/evalspill.schema.json").exists()
+    assert run_command(["check", "-c", "ci/gate.yaml"]) == 0
+
+
+def test_the_first_line_names_the_schema_that_stands_beside_the_config(folder: Path) -> None:
+    assert run_command(["init", "data/train/a.jsonl", "evals/qa.jsonl"]) == 0
+    first, *_ = (folder / "evalspill.yaml").read_text().splitlines()
+    assert first == "# yaml-language-server: $schema=evalspill.schema.json"
+    schema = json.loads((folder / "evalspill.schema.json").read_bytes())
+    jsonschema.validate(_config(folder), schema)
+
+
+def test_nine_tenths_of_the_files_and_records_seen_are_asked_for_from_then_on(folder: Path) -> None:
+    assert run_command(["init", "data/train/**/*.jsonl", "evals/qa.jsonl"]) == 0
+    config = _config(folder)
+    assert (config["train"]["min_records"], config["checks"][0]["eval"]["min_records"]) == (45, 36)
+    world.jsonl(folder / "data/train/deep/b.jsonl", [{"text": _train(i)} for i in range(30, 45)])
+    assert run_command(["check"]) == 0
+    world.jsonl(folder / "data/train/deep/b.jsonl", [{"text": _train(i)} for i in range(30, 44)])
+    assert run_command(["check"]) == 3
+    assert [what for _, _, what in world.problems(folder)] == ["44 records, and min_records asks for 45"]
+
+
+def test_a_config_is_not_replaced_without_force(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "evalspill.yaml").write_text("mine")
+    assert run_command(["init", "data/train/a.jsonl", "evals/qa.jsonl"]) == 2
+    assert "--force" in capfd.readouterr().err
+    assert (folder / "evalspill.yaml").read_text() == "mine"
+    assert run_command(["init", "data/train/a.jsonl", "evals/qa.jsonl", "--force"]) == 0
+    assert _config(folder)["version"] == 1
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "no json", '{"title": "another schema"}'])
+def test_a_file_in_the_schemas_place_that_is_not_ours_is_never_replaced(folder: Path, content: str) -> None:
+    (folder / "evalspill.schema.json").write_text(content)
+    for more in ([], ["--force"]):
+        assert run_command(["init", "data/train/a.jsonl", "evals/qa.jsonl", *more]) == 2
+    assert (folder / "evalspill.schema.json").read_text() == content
+    assert not (folder / "evalspill.yaml").exists()
+
+
+def test_an_older_schema_of_ours_is_brought_up_to_date(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "evalspill.schema.json").write_text('{"title": "evalspill.yaml", "old": true}')
+    assert run_command(["init", "data/train/a.jsonl", "evals/qa.jsonl"]) == 0
+    capfd.readouterr()
+    assert run_command(["schema"]) == 0
+    assert (folder / "evalspill.schema.json").read_text() == capfd.readouterr().out
+
+
+def test_two_eval_files_become_two_checks(folder: Path) -> None:
+    world.jsonl(folder / "evals/more.qa.jsonl", [{"prompt": _question(i)} for i in range(50, 80)])
+    assert _init_and_check("data/train/**/*.jsonl", "evals/*.jsonl") == (0, 0, 0)
+    checks = world.report(folder)["checks"]
+    assert [(check["name"], check["rows"], check["settings"]["eval"]["fields"]) for check in checks] == [
+        ("more-qa", 30, ["prompt"]), ("qa", 40, ["question"])
+    ]  # fmt: skip
+
+
+def test_compressed_files_are_seen_like_others(folder: Path) -> None:
+    for path in ("data/train/a.jsonl", "evals/qa.jsonl"):
+        (folder / f"{path}.gz").write_bytes(gzip.compress((folder / path).read_bytes()))
+        (folder / path).unlink()
+    assert _init_and_check("data/train/a.jsonl.gz", "evals/qa.jsonl.gz") == (0, 0, 0)
+    config = _config(folder)
+    assert (config["checks"][0]["name"], config["train"]["min_records"]) == ("qa", 27)
+
+
+def test_names_that_look_like_globs_are_taken_as_they_are(folder: Path) -> None:
+    world.jsonl(folder / "data/train/[v1] {x}*.jsonl", [{"text": _train(i)} for i in range(30)])
+    world.jsonl(folder / "!eval[1].jsonl", [{"question": _question(i)} for i in range(30)])
+    assert _init_and_check("data/train/[v1] {x}*.jsonl", "!eval[1].jsonl") == (0, 0, 0)
+    check = world.only_check(folder)
+    assert [file["path"] for file in check["train"]["files"]] == ["data/train/[v1] {x}*.jsonl"]
+    assert [file["path"] for file in check["eval"]["files"]] == ["!eval[1].jsonl"]
+
+
+def test_eval_files_among_the_training_files_are_left_out_of_training(folder: Path) -> None:
+    world.jsonl(folder / "data/train/qa.jsonl", [{"question": _question(i)} for i in range(30)])
+    assert _init_and_check("data/train/*.jsonl", "data/train/qa.jsonl") == (0, 0, 0)
+    assert _config(folder)["train"]["files"] == ["data/train/*.jsonl", "!data/train/qa.jsonl"]
+    assert world.only_check(folder)["train"]["records"] == 30
+
+
+def test_the_same_files_on_both_sides_are_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["init", "evals/*.jsonl", "evals/qa.jsonl"]) == 2
+    assert "every training file is an eval file" in capfd.readouterr().err
+    assert not (folder / "evalspill.yaml").exists()
+
+
+def test_our_own_files_are_no_training_data(folder: Path) -> None:
+    for number in range(3):
+        assert run_command(["init", "**/*.js*", "evals/qa.jsonl", "--force"]) == 0
+        assert run_command(["check"]) == 0, number
+        assert world.only_check(folder)["train"]["records"] == 50
+
+
+def test_where_no_field_stands_out_the_config_says_so_and_check_asks_for_a_name(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world.jsonl(folder / "evals/qa.jsonl", [{"question": "Answer the question below.", "n": None} for _ in range(40)])
+    assert run_command(["init", "data/train/a.jsonl", "evals/qa.jsonl"]) == 0
+    assert "no field stood out" in (folder / "evalspill.yaml").read_text()
+    assert run_command(["validate"]) == 0
+    capfd.readouterr()
+    assert run_command(["check"]) == 2
+    assert "name eval.fields" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("given", [("none/*.jsonl", "evals/qa.jsonl"), ("data/train/a.jsonl", "evals/none.jsonl")])
+def test_what_matches_no_file_is_wrong_use(folder: Path, given: tuple[str, str]) -> None:
+    assert run_command(["init", *given]) == 2
+    assert not (folder / "evalspill.yaml").exists()
+
+
+def test_a_folder_that_is_not_there_is_wrong_use(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["init", "data/train/a.jsonl", "evals/qa.jsonl", "-o", "none/evalspill.yaml"]) == 2
+    assert "none: there is no such folder" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("role", ["data/train/a.jsonl.gz", "evals/qa.jsonl.gz"])
+@pytest.mark.parametrize("command", ["init", "fields"])
+def test_a_file_that_cannot_be_read_is_named_and_is_exit_three(
+    folder: Path, role: str, command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    packed = gzip.compress((folder / role).with_suffix("").read_bytes())
+    (folder / role).write_bytes(packed[: len(packed) // 2])
+    given = ["data/train/a.jsonl", "evals/qa.jsonl"]
+    given[role.startswith("evals")] = role
+    assert run_command([command, *given]) == 3
+    shown = capfd.readouterr().err
+    assert role in shown
+    assert "cut off" in shown
+    assert not (folder / "evalspill.yaml").exists()
+
+
+def test_fields_shows_path_fill_length_most_common_choice_and_reason(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"question": "x" * 10, "level": "easy"} if i % 4 else {"level": "hard"} for i in range(40)]
+    rows = [{**row, "question": f"{i:010}"} if "question" in row else row for i, row in enumerate(rows)]
+    world.jsonl(folder / "evals/qa.jsonl", rows)
+    assert run_command(["fields", "evals/qa.jsonl"]) == 0
+    title, *lines = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]
+    assert title == "fields of evals/qa.jsonl"
+    assert sorted(lines) == [
+        "leaf path filled average length most common chosen why",
+        "level 100% 4 75% no the same value in 75% of the rows",
+        'question 75% 10 2% yes called "question"',
+    ]
+
+
+def test_fields_shows_a_table_for_each_file(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["fields", "data/train/a.jsonl", "evals/qa.jsonl"]) == 0
+    titles = [line for line in capfd.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert titles == ["fields of data/train/a.jsonl", "fields of evals/qa.jsonl"]
+
+
+def test_a_key_of_the_data_cannot_forge_a_line_of_the_table(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    world.jsonl(folder / "evals/qa.jsonl", [{"a\n::error::b\x1b[31m": _question(i)} for i in range(30)])
+    assert run_command(["fields", "evals/qa.jsonl"]) == 0
+    out = capfd.readouterr().out
+    assert len(out.splitlines()) == 3
+    assert "\x1b" not in out
+
+
+def _schema(capfd: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert run_command(["schema"]) == 0
+    loaded: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return loaded
+
+
+def test_the_printed_schema_is_a_schema_and_accepts_the_full_sample(capfd: pytest.CaptureFixture[str]) -> None:
+    schema = _schema(capfd)
+    jsonschema.Draft7Validator.check_schema(schema)
+    jsonschema.validate(yaml.safe_load(SPEC_SAMPLE), schema)
+
+
+def test_the_full_sample_is_valid_for_the_loader_too(folder: Path) -> None:
+    (folder / "evalspill.yaml").write_text(SPEC_SAMPLE)
+    assert run_command(["validate"]) == 0
+
+
+@pytest.mark.parametrize(
+    "where", [(), ("train",), ("checks", 0), ("checks", 0, "eval"), ("checks", 0, "boilerplate"), ("checks", 0, "flag_at"), ("reports",)]
+)  # fmt: skip
+def test_schema_and_loader_refuse_an_unknown_key_everywhere(
+    folder: Path, where: tuple[str | int, ...], capfd: pytest.CaptureFixture[str]
+) -> None:
+    sample = inner = yaml.safe_load(SPEC_SAMPLE)
+    for key in where:
+        inner = inner[key]
+    inner["surprise"] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(sample, _schema(capfd))
+    (folder / "evalspill.yaml").write_text(yaml.safe_dump(sample))
+    assert run_command(["validate"]) == 2
+    assert "surprise: unknown key" in capfd.readouterr().err
+
+
+def test_every_schema_file_that_ships_is_the_printed_one(capfd: pytest.CaptureFixture[str]) -> None:
+    printed = _schema(capfd)
+    shipped = [path for path in ROOT.rglob("evalspill*.schema.json") if ".venv" not in path.parts]
+    assert [path.name for path in shipped if json.loads(path.read_bytes()) != printed] == []
