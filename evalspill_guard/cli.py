@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evalspill_guard.config import Config
     from evalspill_guard.model import RunResult
     from evalspill_guard.pipeline import Run
+    from evalspill_guard.scan import Means
 
 FORMATS = ("text", "json", "github", "gitlab", "junit", "sarif")
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -61,6 +62,11 @@ def _load(config_path: Path | None) -> Config:
     type=click.Choice(FORMATS),
     help="What is printed. Default: text; in a GitHub job text and annotations.",
 )
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Worker processes; default: the processors usable here.")
+@click.option("--engine", metavar="NAME", envvar="EVALSPILL_ENGINE", help="serial, process, dask or module:factory.")
+@click.option("--scheduler", metavar="URL", envvar="EVALSPILL_SCHEDULER", help="Of dask, such as tcp://host:8786.")
+@click.option("--cache-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where results of shards are kept.")
+@click.option("--no-cache", is_flag=True, help="Scan everything; keep nothing.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 instead of 1; 2, 3 and 4 stay.")
 @click.option("--show-text", is_flag=True, help="Print the passages too; refused where CI is set.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no text when the gate passes.")
@@ -71,6 +77,11 @@ def check(
     config_path: Path | None,
     reports_dir: str | None,
     form: str | None,
+    jobs: int | None,
+    engine: str | None,
+    scheduler: str | None,
+    cache_dir: Path | None,
+    no_cache: bool,
     exit_zero: bool,
     show_text: bool,
     quiet: bool,
@@ -90,13 +101,26 @@ def check(
     terminal.log_events(verbose)
     gc.set_threshold(200_000)  # records make no cycles: looking for them costs a sixth of the reading
     config = _with_reports_in(_load(config_path), reports_dir)
+    means = _means(jobs, engine, scheduler, cache_dir, no_cache)
     with terminal.Progress() as progress:
-        found = run(config, progress)
+        found = run(config, progress, means)
     result = _write(config, found)
     with suppress(BrokenPipeError):  # the reports stand, and the gate's answer is the exit code
         _tell(result, config, form, show_text, quiet)
     code = result.exit_code
     context.exit(0 if exit_zero and code == ExitCode.FAILED else code)
+
+
+def _means(
+    jobs: int | None, engine: str | None, scheduler: str | None, cache_dir: Path | None, no_cache: bool
+) -> Means:
+    """What the scan may use."""
+    from evalspill_guard.cache import Cache, default_folder
+    from evalspill_guard.engine import choose
+    from evalspill_guard.scan import Means
+
+    folder = cache_dir or default_folder()
+    return Means(choose(engine, jobs, scheduler), None if no_cache else Cache(folder), None if no_cache else folder)
 
 
 def _with_reports_in(config: Config, folder: str | None) -> Config:

@@ -21,7 +21,7 @@ import zstandard
 from isal import igzip_lib
 
 from evalspill_guard.errors import Unreadable
-from evalspill_guard.model import DataFile, Problem
+from evalspill_guard.model import DataFile, Problem, Stamp
 
 CHANGED = "changed during the scan; run again when nothing writes to it"
 _BLOCK = 1 << 18
@@ -233,10 +233,11 @@ class Readable(Protocol):
 
 
 class _Watched(io.RawIOBase):
-    """Raw bytes of a file; counts and digests what passes."""
+    """Raw bytes of a file; counts what passes, and digests those of the range from `first` to `last`."""
 
-    def __init__(self, raw: io.FileIO) -> None:
-        self.raw, self.count, self.hash = raw, 0, xxhash.xxh3_128()
+    def __init__(self, raw: io.FileIO, first: int, last: int) -> None:
+        self.raw, self.first, self.last = raw, first, last
+        self.count, self.digested, self.hash = 0, 0, xxhash.xxh3_128()
 
     def readable(self) -> bool:
         return True
@@ -248,10 +249,13 @@ class _Watched(io.RawIOBase):
         return self.raw.seek(offset, whence)
 
     def readinto(self, buffer: Any) -> int:
-        size = self.raw.readinto(buffer)
-        self.hash.update(memoryview(buffer)[:size])
+        at = self.raw.tell()
+        size = int(self.raw.readinto(buffer) or 0)
+        wanted = memoryview(buffer)[max(0, self.first - at) : max(0, min(size, self.last - at))]
+        self.hash.update(wanted)
+        self.digested += len(wanted)
         self.count += size
-        return int(size)
+        return size
 
 
 class _Recoded:
@@ -397,10 +401,13 @@ def _unpacked(stream: Readable, compression: str) -> Readable:
 
 
 class Source:
-    """A data file, open: `stream` gives decompressed UTF-8 (a UTF-8 BOM stays, UTF-16 is recoded without its BOM)."""
+    """A data file, open: `stream` gives decompressed UTF-8 (a UTF-8 BOM stays, UTF-16 is recoded without its BOM).
 
-    def __init__(self, file: DataFile, start: int = 0) -> None:
-        self.file = file
+    `start` and `end` are the range of bytes that is wanted of an uncompressed file; the stream begins a byte early.
+    """
+
+    def __init__(self, file: DataFile, start: int = 0, end: int | None = None) -> None:
+        self.file, self.end = file, end
         self._raw = io.FileIO(file.real, "rb")
         try:
             self._open(start)
@@ -410,9 +417,10 @@ class Source:
 
     def _open(self, start: int) -> None:
         self._before = os.fstat(self._raw.fileno())
-        self.size = self._before.st_size
-        self._raw.seek(start)
-        self._watched = _Watched(self._raw)
+        last = self._before.st_size if self.end is None else min(self.end, self._before.st_size)
+        self.size = last - start
+        self._raw.seek(max(0, start - 1))
+        self._watched = _Watched(self._raw, start, last)
         self._packed = io.BufferedReader(self._watched, _BLOCK)
         self.compression, self.encoding = "", "utf-8"
         self.stream: Any = self._packed
@@ -441,14 +449,11 @@ class Source:
         return not self.compression and not self.encoding.startswith("utf-16")
 
     def digest(self) -> str:
-        """xxh3-128 of the bytes of a file that was opened at its start; reads on to its end.
-
-        Raises Unreadable where the file changed meanwhile.
-        """
-        while self._packed.read(_BLOCK):
+        """xxh3-128 of the wanted bytes; reads on to their end. Raises Unreadable where the file changed meanwhile."""
+        while (self.end is None or self._watched.digested < self.size) and self._packed.read(_BLOCK):
             pass
         self.check_unchanged()
-        if self._watched.count != self.size:
+        if self._watched.digested != self.size:
             raise Unreadable(CHANGED)
         return self._watched.hash.hexdigest()
 
@@ -458,7 +463,7 @@ class Source:
             now = _state(Path(self.file.real).stat())
         except OSError:
             raise Unreadable(CHANGED) from None
-        if now != _state(self._before) or now != _state(os.fstat(self._raw.fileno())):
+        if changed(self.stamp, now) or changed(now, _state(os.fstat(self._raw.fileno()))):
             raise Unreadable(CHANGED)
 
     def __enter__(self) -> Source:
@@ -467,9 +472,36 @@ class Source:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._raw.close()
 
+    @property
+    def stamp(self) -> Stamp:
+        """What tells this state of the file from another one without reading it."""
+        return _state(self._before)
 
-def _state(known: os.stat_result) -> tuple[int, ...]:
-    return known.st_size, known.st_mtime_ns, known.st_ino, known.st_dev
+
+def _state(known: os.stat_result) -> Stamp:
+    return known.st_size, known.st_mtime_ns, known.st_ctime_ns, known.st_ino
+
+
+def changed(before: Stamp, now: Stamp) -> bool:
+    """Whether these are two states of a file; new links to it or new permissions (ctime) are no change."""
+    return before[:2] + before[3:] != now[:2] + now[3:]
+
+
+def file_stamp(file: DataFile) -> Stamp:
+    """The stamp of a file as it is now."""
+    return _state(Path(file.real).stat())
+
+
+def range_digest(file: DataFile, start: int, end: int | None) -> str:
+    """xxh3-128 of a range of a file's bytes."""
+    with open(file.real, "rb") as stream:  # noqa: PTH123
+        stream.seek(start)
+        left = -1 if end is None else end - start
+        digest = xxhash.xxh3_128()
+        while left and (block := stream.read(_BLOCK if left < 0 else min(left, _BLOCK))):
+            digest.update(block)
+            left -= len(block) if left > 0 else 0
+    return digest.hexdigest()
 
 
 def _encoding(head: bytes) -> str:
@@ -484,9 +516,9 @@ def _encoding(head: bytes) -> str:
     return "utf-16-be" if head.startswith(codecs.BOM_UTF16_BE) else "utf-8"
 
 
-def open_source(file: DataFile, start: int = 0) -> Source:
+def open_source(file: DataFile, start: int = 0, end: int | None = None) -> Source:
     """Open a data file; raises Unreadable for a pointer, OSError where it cannot be opened."""
-    return Source(file, start)
+    return Source(file, start, end)
 
 
 def compress(pieces: Iterable[bytes], compression: str) -> Iterator[bytes]:

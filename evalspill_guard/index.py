@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evalspill_guard.kernel import Batch, Hashes, Places, batch
+from evalspill_guard.kernel import Batch, Hashes, Places, batch, mix
 
 Ids = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -91,6 +91,13 @@ class RunIndex:
         """The run id at each place of a query; empty where it has no runs."""
         return self.runs_at[self.row_bounds[row] : self.row_bounds[row + 1]]
 
+    @property
+    def keys(self) -> Hashes:
+        """For each id a number that is the same in every index that looks for the same thing."""
+        runs = [_keys(table.hashes[table.ids >= 0], table.length, 0) for table in self.tables]
+        wholes = _keys(self.whole_hash, self.whole_length, 1)
+        return np.concatenate([*runs, wholes, _keys(self.tiny_hash, self.tiny_length, 2)])
+
     def found_in(self, texts: Batch) -> tuple[Ids, Ids]:
         """(ids, texts) of everything that a batch of texts holds, each pair once, ordered by text."""
         pairs = [self._by_table(table, texts) for table in self.tables] + [self._tiny(texts)]
@@ -138,6 +145,13 @@ class RunIndex:
         same = (self.tiny_hash[entries] == hashes) & (self.tiny_length[entries] == lengths)
         where = np.searchsorted(texts.texts, starts[same], side="right") - 1
         return entries[same] + self.first_tiny, where
+
+
+def _keys(hashes: Hashes, lengths: Places | int, kind: int) -> Hashes:
+    """Mixed with the length in words, and with what is looked for: a run, a whole row, a tiny row."""
+    keys = hashes ^ (np.asarray(lengths, dtype=np.uint64) * np.uint64(4) + np.uint64(kind))
+    mix(keys)
+    return keys
 
 
 def _ranges(starts: Ids, counts: Ids) -> Ids:

@@ -122,21 +122,21 @@ def _word_hashes(buffer: bytes, starts: npt.NDArray[np.intp], sizes: npt.NDArray
     eights = _eights(buffer)
     hashes = eights[starts].astype(np.uint64, copy=False)
     hashes &= _MASKS.take(np.minimum(sizes, 8))
-    _mix(hashes)
+    mix(hashes)
     rest = np.flatnonzero(sizes > 8)
     done = 8
     while len(rest):
         more = eights[starts[rest] + done].astype(np.uint64, copy=False)
         more &= _MASKS.take(np.minimum(sizes[rest] - done, 8))
         more += hashes[rest] * np.uint64(_BASE)
-        _mix(more)
+        mix(more)
         hashes[rest] = more
         done += 8
         rest = rest[sizes[rest] > done]
     return hashes
 
 
-def _mix(hashes: Hashes) -> None:
+def mix(hashes: Hashes) -> None:
     """A bijection that spreads every bit over all (Stafford's variant 13 of MurmurHash3's finaliser)."""
     hashes ^= hashes >> np.uint64(30)
     hashes *= _MIX_1

@@ -77,6 +77,10 @@ class Shard:
     end: int | None = None
 
 
+Stamp = tuple[int, ...]
+"""Size, times and identity of a file, as the file system tells them."""
+
+
 class Place(NamedTuple):
     """Where a training record stands; places order as (file, line) do.
 

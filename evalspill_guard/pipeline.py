@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,12 +16,13 @@ from evalspill_guard.files import expand
 from evalspill_guard.gather import gather
 from evalspill_guard.index import RunIndex, build
 from evalspill_guard.model import CheckResult, DataFile, InputFile, Problem, Reading, RowScore, RunResult, Script, Shard
-from evalspill_guard.pool import Pool, ScannedFile, scan_files
+from evalspill_guard.pool import Pool, ScannedFile
+from evalspill_guard.scan import Means, Progress, scan_files
 from evalspill_guard.scoring import SCRIPTS, Lengths, Scored, lengths_for, n_rule, score_rows
 from evalspill_guard.tables import render_table
 
 log = logging.getLogger(__name__)
-Progress = Callable[[int, int], None]
+_ALONE = Means()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,14 @@ class _Loaded:
     notes: tuple[str, ...]
 
 
-def run(config: Config, progress: Progress | None = None) -> Run:
+def run(config: Config, progress: Progress | None = None, means: Means = _ALONE) -> Run:
     """Do every check of a config; wrong use raises UsageError, what cannot be read ends up among the problems."""
     problems: list[Problem] = []
-    loaded = _load_checks(config, problems)
-    index = build([one.lengths.query(row) for one in loaded for row in one.rows.rows])
+    loaded = _load_checks(config, _own(config, means), problems)
+    queries = [one.lengths.query(row) for one in loaded for row in one.rows.rows]
+    index = build(queries)
     log.info("indexed %d eval rows", sum(len(one.rows.rows) for one in loaded))
-    scanned = scan_files(_shards(loaded), index, progress)
+    scanned = scan_files(_files_to_scan(loaded), queries, index, means, progress)
     results = [_finish(one, index, scanned, config, problems) for one in loaded]
     problems = sorted(set(problems), key=lambda p: (p.path, p.line or 0, p.what))
     if problems:
@@ -81,19 +83,25 @@ def incomplete(result: RunResult, problem: Problem) -> RunResult:
     )
 
 
-def _load_checks(config: Config, problems: list[Problem]) -> list[_Loaded]:
+def _own(config: Config, means: Means) -> list[Path]:
+    """Files and folders of this tool, which no glob matches."""
+    named = (config.reports.dir, config.baseline, "evalspill.schema.json")
+    return [config.path, *(config.base / name for name in named), *([means.folder] if means.folder else [])]
+
+
+def _load_checks(config: Config, own: Sequence[Path], problems: list[Problem]) -> list[_Loaded]:
     loaded: list[_Loaded] = []
     first = 0
     for check in config.checks:
-        one = _load(check, config, first, problems)
+        one = _load(check, config.base, own, first, problems)
         loaded.append(one)
         first += len(one.rows.rows)
     return loaded
 
 
-def _load(check: Check, config: Config, first: int, problems: list[Problem]) -> _Loaded:
-    train = _files(check.train, f"checks.{check.name}.train", config, problems)
-    evals = _files(check.eval, f"checks.{check.name}.eval", config, problems)
+def _load(check: Check, base: Path, own: Sequence[Path], first: int, problems: list[Problem]) -> _Loaded:
+    train = _files(check.train, f"checks.{check.name}.train", base, own, problems)
+    evals = _files(check.eval, f"checks.{check.name}.eval", base, own, problems)
     _refuse_shared(check.name, train, evals)
     reading, notes = _eval_reading(check, evals)
     rows = read_eval_set(evals, reading)
@@ -107,10 +115,8 @@ def _load(check: Check, config: Config, first: int, problems: list[Problem]) -> 
     return _Loaded(settled, train, rows, lengths, first, notes)
 
 
-def _files(source: Source, key: str, config: Config, problems: list[Problem]) -> list[DataFile]:
-    named = (config.reports.dir, config.baseline, "evalspill.schema.json")
-    own = [config.path, *(config.base / name for name in named)]
-    files, missing = expand(source.files, config.base, own)
+def _files(source: Source, key: str, base: Path, own: Sequence[Path], problems: list[Problem]) -> list[DataFile]:
+    files, missing = expand(source.files, base, own)
     problems.extend(missing)
     if not missing and len(files) < source.min_files:
         problems.append(Problem(key, None, f"{len(files)} files match, and min_files asks for {source.min_files}"))
@@ -152,7 +158,7 @@ def _too_few(source: Source, what: str, records: int) -> Iterator[Problem]:
         yield Problem(what, None, f"{records} records, and min_records asks for {source.min_records}")
 
 
-def _shards(loaded: Sequence[_Loaded]) -> list[Shard]:
+def _files_to_scan(loaded: Sequence[_Loaded]) -> list[Shard]:
     """Each training file once for each way of reading it, in the order of their paths."""
     wanted = {Shard(file, one.check.train.reading) for one in loaded for file in one.train}
     return sorted(wanted, key=lambda shard: (shard.file.path.encode(), repr(shard.reading)))

@@ -1,21 +1,20 @@
-"""Scan the shards of the training files, and pool what the files of one check hold."""
+"""Pool what the training files of one check hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import xxhash
 
-from evalspill_guard.index import Ids, RunIndex
-from evalspill_guard.model import DataFile, InputFile, Place, Problem, Reading, Shard
-from evalspill_guard.scanner import ShardResult, first_places, scan_shard, summed
+from evalspill_guard.files import CHANGED, changed
+from evalspill_guard.index import Ids
+from evalspill_guard.model import DataFile, InputFile, Place, Problem, Reading
+from evalspill_guard.scanner import ShardResult, first_places, summed
 from evalspill_guard.scoring import Findings
-
-Progress = Callable[[int, int], None]
 
 
 class Demands(Protocol):
@@ -37,32 +36,14 @@ class ScannedFile:
     def seen(self) -> InputFile:
         parts = self.shards
         return InputFile(
-            self.file.path, max(p.bytes for p in parts), parts[0].digest,
+            self.file.path, sum(p.bytes for p in parts), digest_of([p.digest for p in parts]),
             sum(p.records for p in parts), sum(p.empty for p in parts), sum(p.bad for p in parts),
         )  # fmt: skip
 
 
-def scan_files(shards: Sequence[Shard], index: RunIndex, progress: Progress | None) -> dict[Shard, ScannedFile]:
-    """Scan every shard once."""
-    sizes = [_size(shard.file) for shard in shards]
-    done, results = 0, {}
-    for shard, size in zip(shards, sizes, strict=True):
-        told = _telling(progress, done, sum(sizes))
-        results[shard] = ScannedFile(shard.file, shard.reading, (scan_shard(shard, index, told),))
-        done += size
-        told(0)
-    return results
-
-
-def _telling(progress: Progress | None, done: int, total: int) -> Callable[[int], None]:
-    return lambda more: progress(done + more, total) if progress else None
-
-
-def _size(file: DataFile) -> int:
-    try:
-        return Path(file.real).stat().st_size
-    except OSError:
-        return 0
+def digest_of(parts: Sequence[str]) -> str:
+    """A file's digest: that of its one shard, or the xxh3-128 of its shards' digests, in their order."""
+    return parts[0] if len(parts) == 1 else xxhash.xxh3_128_hexdigest(b"".join(map(bytes.fromhex, parts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +69,16 @@ class Pool:
         """Everything about these files that makes the scan incomplete."""
         for file in self.files:
             yield from (shard.fault for shard in file.shards if shard.fault)
+            if _changed_between(file):
+                yield Problem(file.file.path, None, CHANGED)
             yield from _bad(file, on_bad_record, max_bad)
             yield from _without_text(file, demands.max_empty)
+
+
+def _changed_between(file: ScannedFile) -> bool:
+    """Whether the shards of a file were read from different states of it."""
+    stamps = [shard.stamp for shard in file.shards if shard.stamp]
+    return any(changed(stamps[0], stamp) for stamp in stamps[1:])
 
 
 def _bad(file: ScannedFile, on_bad_record: str, max_bad: Fraction) -> Iterator[Problem]:

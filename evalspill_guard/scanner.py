@@ -10,7 +10,7 @@ import numpy as np
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.index import Ids, RunIndex
 from evalspill_guard.kernel import batch
-from evalspill_guard.model import Problem, Record, Shard
+from evalspill_guard.model import Problem, Record, Shard, Stamp
 from evalspill_guard.readers import open_records
 
 KEPT_PLACES = 4
@@ -18,6 +18,7 @@ _BATCH_BYTES = 800_000
 _BATCH_RECORDS = 4096
 _PENDING = 1_000_000
 _EMPTY = np.empty(0, dtype=np.int64)
+_NO_PLACES = np.empty((0, 4), dtype=np.int64)
 
 
 @dataclass(slots=True)
@@ -29,7 +30,7 @@ class Tally:
 
     ids: Ids = field(default_factory=lambda: _EMPTY)
     counts: Ids = field(default_factory=lambda: _EMPTY)
-    where: Ids = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
+    where: Ids = field(default_factory=lambda: _NO_PLACES)
     _pending: list[Ids] = field(default_factory=list)
     _waiting: int = 0
 
@@ -86,6 +87,12 @@ class ShardResult:
     digest: str
     bad_records: tuple[BadRecord, ...]
     fault: Problem | None
+    stamp: Stamp | None = None
+
+    @classmethod
+    def failed(cls, fault: Problem) -> ShardResult:
+        """A shard of which nothing is known."""
+        return cls(_EMPTY, _EMPTY, _NO_PLACES, 0, 0, 0, 0, 0, "", (), fault)
 
 
 _LISTED_BAD = 20
@@ -141,9 +148,10 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
     fault: Problem | None = None
     lines = size = 0
     digest, opened = "", False
+    stamp: Stamp | None = None
     try:
         with open_records(shard.file, shard.reading, "train", shard.start, shard.end) as stream:
-            opened = True
+            opened, stamp = True, stream.source.stamp
             try:
                 for records in _batches(stream):
                     scan.take(records)
@@ -158,5 +166,5 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
     scan.tally.settle()
     return ShardResult(
         scan.tally.ids, scan.tally.counts, scan.tally.where, scan.records, scan.empty, scan.bad,
-        lines, size, digest, tuple(scan.bad_records), fault,
+        lines, size, digest, tuple(scan.bad_records), fault, stamp,
     )  # fmt: skip

@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import click
 
 from evalspill_guard.model import CheckResult, RunResult
+from evalspill_guard.scan import Progress as Told
 from evalspill_guard.sink import safe, safe_lines
 from evalspill_guard.tables import Table, figures, place, plain, verdict, worst_rows
 
@@ -117,14 +117,14 @@ def shown(path: Path) -> str:
 class Progress:
     """How far a scan is: a bar on a terminal, a line every half minute elsewhere, nothing in a hook."""
 
-    def __enter__(self) -> Callable[[int, int], None] | None:
+    def __enter__(self) -> Told | None:
         self._bar: Any = None
         self._began = self._told = time.monotonic()
         if is_hook() or sys.stderr is None:
             return None
         return self._drawn() if sys.stderr.isatty() else self._log
 
-    def _drawn(self) -> Callable[[int, int], None]:
+    def _drawn(self) -> Told:
         import rich.console
         import rich.progress as bars
 
@@ -133,16 +133,17 @@ class Progress:
         self._bar = bars.Progress(*columns, console=rich.console.Console(stderr=True), transient=True)
         self._bar.start()
         task = self._bar.add_task("scanning", total=None)
-        return lambda done, total: self._bar.update(task, completed=done, total=total)
+        return lambda done, total, _: self._bar.update(task, completed=done, total=total)
 
-    def _log(self, done: int, total: int) -> None:
+    def _log(self, done: int, total: int, files: int) -> None:
         now = time.monotonic()
         if now - self._told < _LOG_EVERY:
             return
         self._told = now
         speed = done / 1e6 / (now - self._began)
         with suppress(OSError):
-            click.echo(f"scanned {done / 1e6:.0f} of {total / 1e6:.0f} MB, {speed:.0f} MB/s", err=True)
+            shown = f"scanned {done / 1e6:.0f} of {total / 1e6:.0f} MB, {speed:.0f} MB/s, files left: {files}"
+            click.echo(shown, err=True)
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:

@@ -39,7 +39,8 @@ _flags = np.zeros(_CODE_POINTS, dtype=np.uint8)
 _folded = np.zeros(_CODE_POINTS, dtype=np.uint32)
 _filled = np.zeros(_CODE_POINTS // _BLOCK, dtype=bool)
 _HARD = 0x80
-_JAMO = ((0x1100, 0x11FF), (0xA960, 0xA97F), (0xD7B0, 0xD7FF))
+# Letters that NFKC joins with the letter before: Hangul jamo, and vowels of Kirat Rai.
+_JOINING = ((0x1100, 0x11FF), (0xA960, 0xA97F), (0xD7B0, 0xD7FF), (0x16D60, 0x16D6F))
 
 
 def _within(code: int, ranges: Sequence[tuple[int, int]]) -> bool:
@@ -68,9 +69,12 @@ def _lowered(code: int) -> int:
 
 
 def _nfkc_alone(code: int) -> int | None:
-    """The one character that NFKC makes of this one wherever it stands; None where its neighbours matter or it
-    becomes several. Only marks and jamo join with what stands before; several separators are as good as one."""
-    if unicodedata.category(chr(code))[0] == "M" or _within(code, _JAMO):
+    """The one character that NFKC makes of this one wherever it stands.
+
+    None where its neighbours matter (only marks and the letters in _JOINING join with what stands before) or where
+    it becomes several; but several separators are as good as one.
+    """
+    if unicodedata.category(chr(code))[0] == "M" or _within(code, _JOINING):
         return None
     folded = unicodedata.normalize("NFKC", chr(code))
     kinds = [_kind(ord(character)) for character in folded]

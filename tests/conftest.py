@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
-def _no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests say themselves when they run as if in CI."""
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The tests say themselves when they run as if in CI, and keep nothing in the user's own cache."""
+    monkeypatch.setenv("EVALSPILL_CACHE_DIR", str(tmp_path / "cache-of-the-test"))
     for name in ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "EVALSPILL_KEY", "PRE_COMMIT"):
         monkeypatch.delenv(name, raising=False)

@@ -323,8 +323,8 @@ _READ_BOMB = """
 import resource, sys
 from evalspill_guard.model import DataFile, Reading
 from evalspill_guard.readers import open_records
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with open_records(DataFile(sys.argv[1] + ".jsonl", sys.argv[1]), Reading(max_record=1 << 20), "train") as stream:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print([record.bad[:16] for record in stream], stream.source.digest() != "")
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

@@ -269,3 +269,29 @@ def test_a_record_without_text_between_others_changes_nothing() -> None:
     assert _answer(run(Data(rows, records), {"one": Settings()}).checks[0]) == reference.answer(
         rows, records, Settings()
     )
+
+
+@pytest.mark.parametrize(("copies", "longest"), [(3, 14), (4, 13)])
+def test_the_longest_passage_is_looked_for_in_the_first_four_records_of_each_run(copies: int, longest: int) -> None:
+    row = [f"w{place}" for place in range(30)]
+    held = [row[0:13]] * copies + [row[1:14]] * copies + [row[0:14]]
+    made = Data([(" ".join(row),)], [(" ".join(record),) for record in held])
+    chosen = Settings(n=13, boilerplate=None)
+    assert reference.answer(*made, chosen).rows[0].longest == longest
+    assert _answer(run(made, {"one": chosen}).checks[0]) == reference.answer(*made, chosen)
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ("か" + "我" * 9, "japanese"),
+        ("か" + "我" * 10, "chinese"),
+        ("我 a", "spaced"),
+        ("我我 a", "chinese"),
+        ("กก我我", "chinese"),
+        ("กกก我我", "thai"),
+        ("กก我か", "japanese"),
+    ],
+)
+def test_the_class_of_a_row_at_the_borders(row: str, kind: str) -> None:
+    assert (text.script(text.words(row)), reference.script(reference.words(row))) == (kind, kind)

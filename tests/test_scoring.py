@@ -294,3 +294,12 @@ def test_short_rows_are_looked_for_as_a_whole(text: str, held: str, outcome: str
     figures = score([text], [(held, 3)]).rows[0].score
     assert (figures.outcome, figures.train_records) == (outcome, 3 if outcome == "whole" else 0)
     assert (figures.n, figures.runs, figures.coverage) == (None, 0, outcome == "whole")
+
+
+@pytest.mark.parametrize(("more", "boilerplate"), [(["", " -- "], 1), (["one row more"], 0)])
+def test_rows_of_no_words_do_not_raise_the_number_of_rows_that_make_a_run_boilerplate(
+    more: list[str], boilerplate: int
+) -> None:
+    template = " ".join(f"t{place}" for place in range(13))
+    rows = [f"{template} {text}" if number < 2 else text for number, text in enumerate(questions(40))]
+    assert score(rows + more, [(template, 11)]).boilerplate_runs == boilerplate

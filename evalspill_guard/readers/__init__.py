@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.files import CHANGED, Source, open_source
-from evalspill_guard.model import DataFile, Reading, Record
+from evalspill_guard.model import DataFile, Reading, Record, Shard
 from evalspill_guard.readers.delimited import Csv
 from evalspill_guard.readers.document import Document, first_value_ends
 from evalspill_guard.readers.lines import JsonLines, Text, Tsv
 from evalspill_guard.readers.stream import BOM, RecordStream
 
-__all__ = ["READERS", "RecordStream", "kept_bytes", "open_records", "records_at", "values"]
+__all__ = ["READERS", "RecordStream", "kept_bytes", "open_records", "records_at", "shards_of", "values"]
 
+SHARD_BYTES = 1 << 26
 Role = Literal["train", "eval"]
 
 
@@ -79,7 +81,34 @@ def _two_lines(source: Source, limit: int) -> tuple[str, str]:
 def open_records(file: DataFile, reading: Reading, role: Role, start: int = 0, end: int | None = None) -> RecordStream:
     """The records of a file, or those whose first byte lies in [start, end) of a plain JSON Lines file."""
     reader = READERS["jsonl" if start else _format(file, reading)]
-    return reader(open_source(file, max(0, start - 1)), reading, role, start, end)
+    return reader(open_source(file, start, end), reading, role, start, end)
+
+
+def shards_of(file: DataFile, reading: Reading) -> list[Shard]:
+    """The shards of a training file: the lines that begin in each 64 MiB of plain JSON Lines, else the whole file."""
+    try:
+        size = Path(file.real).stat().st_size
+        if size <= SHARD_BYTES or _format(file, reading) != "jsonl" or not _seekable(file):
+            return [Shard(file, reading)]
+        bounds = sorted({0, size, *_line_starts(file, range(SHARD_BYTES, size, SHARD_BYTES))})
+    except (Unreadable, OSError):  # told when it is scanned
+        return [Shard(file, reading)]
+    return [Shard(file, reading, start, end) for start, end in pairwise(bounds)]
+
+
+def _seekable(file: DataFile) -> bool:
+    with open_source(file) as source:
+        return source.seekable_lines
+
+
+def _line_starts(file: DataFile, places: Iterable[int]) -> Iterator[int]:
+    """The first start of a line at or after each of these places."""
+    with Path(file.real).open("rb") as lines:
+        for place in places:
+            lines.seek(place - 1)
+            while (piece := lines.readline(1 << 20)) and not piece.endswith(b"\n"):
+                pass
+            yield lines.tell()
 
 
 def values(file: DataFile, reading: Reading, role: Role) -> Iterator[object]:

@@ -1,0 +1,53 @@
+"""An index as a folder of arrays: written once, opened memory-mapped by every worker."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from evalspill_guard.index import RunIndex, Table
+
+_PARTS = [field.name for field in fields(RunIndex) if field.name not in ("tables", "first_whole", "first_tiny")]
+_TABLE_PARTS = [field.name for field in fields(Table) if field.name not in ("length", "shift")]
+
+
+def save(index: RunIndex, folder: Path) -> None:
+    """Write an index into an empty folder; two equal indexes give the same bytes."""
+    numbers = [index.first_whole, index.first_tiny]
+    for place, table in enumerate(index.tables):
+        numbers += [table.length, table.shift]
+        for name in _TABLE_PARTS:
+            _write(folder / f"table{place}-{name}.npy", getattr(table, name))
+    for name in _PARTS:
+        _write(folder / f"{name}.npy", getattr(index, name))
+    _write(folder / "numbers.npy", np.array(numbers, dtype=np.int64))
+
+
+def opened(folder: Path) -> RunIndex:
+    """An index as it was saved; nothing is read before it is needed."""
+    first_whole, first_tiny, *numbers = _read(folder / "numbers.npy").tolist()
+    tables = []
+    for place, (length, shift) in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
+        parts = {name: _read(folder / f"table{place}-{name}.npy") for name in _TABLE_PARTS}
+        tables.append(Table(length=length, shift=shift, **parts))
+    parts = {name: _read(folder / f"{name}.npy") for name in _PARTS}
+    return RunIndex(tables=tuple(tables), first_whole=first_whole, first_tiny=first_tiny, **parts)
+
+
+def _write(path: Path, values: np.ndarray) -> None:
+    np.save(path, values, allow_pickle=False)
+
+
+def _read(path: Path) -> np.ndarray:
+    """An array of no length cannot be mapped."""
+    values: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False) if _holds(path) else np.load(path)
+    return values
+
+
+def _holds(path: Path) -> bool:
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        shape, _, _ = np.lib.format.read_array_header_1_0(file) if version == (1, 0) else ((0,), False, None)
+    return 0 not in shape
