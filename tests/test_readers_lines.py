@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import DataFile, Reading, Record
 from evalspill_guard.readers import Role, open_records
 
@@ -265,3 +266,13 @@ def test_a_long_eval_text_is_a_bad_record() -> None:
     records = read("a.txt", b"short\n" + b"x" * 25 + b"\nshort\n", "eval", max_record=10)
     assert [r.bad is None for r in records] == [True, False, False, False, True]
     assert [(r.start, r.end) for r in records] == [(0, 6), (6, 16), (16, 26), (26, 32), (32, 38)]
+
+
+def test_a_tsv_whose_first_row_looks_like_data_is_doubted_until_the_config_says_how(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text("one two three four five six seven eight nine\t1\nand another row\t2\n")
+    file = DataFile("x.tsv", str(path))
+    with open_records(file, Reading(), "train") as stream, pytest.raises(Unreadable, match="looks like data"):
+        list(stream)
+    with open_records(file, Reading(header=False), "train") as stream:
+        assert [record.leaves[1] for record in stream] == ["1", "2"]

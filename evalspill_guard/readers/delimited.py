@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import Record
-from evalspill_guard.readers.lines import LineStream, as_mapping
+from evalspill_guard.readers.lines import LineStream, as_mapping, long_header
 from evalspill_guard.readers.stream import BOM, bad, not_utf8
 
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 _OTHERS = ";\t|"
-_LONG_CELL = 8
 _OPEN = "a quote that opens here is never closed"
 
 
@@ -145,12 +144,11 @@ class Csv(LineStream):
             better = [mark for mark in _OTHERS if _columns(row.raw, mark) > 1]
             if better:
                 return Unreadable(f"one column, where {better[0]!r} would give more: set delimiter", line)
-        if self.reading.header is None:
-            if len(set(cells)) < len(cells):
-                return Unreadable("the first row has a repeated cell: set header: true or header: false", line)
-            if any(len(cell.split()) > _LONG_CELL for cell in cells):
-                return Unreadable("the first row looks like data, not like a header: set header: true or false", line)
-        return None
+        if self.reading.header is not None:
+            return None
+        if len(set(cells)) < len(cells):
+            return Unreadable("the first row has a repeated cell: set header: true or header: false", line)
+        return long_header(cells, line)
 
 
 def _columns(row: bytes, delimiter: str) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evalspill_guard.errors import Unreadable
 from evalspill_guard.fields import Pairs, decode
 from evalspill_guard.model import Record
 from evalspill_guard.readers.stream import BOM, RecordStream, bad, not_utf8, undecodable
 
 _OVERLAP = 65_536
 _HEAD = 65_536
+_LONG_CELL = 8  # words
 _Piece = tuple[int, int, bytes, int, bool]
 
 
@@ -113,9 +115,17 @@ class Tsv(LineStream):
                 self.unread = 0
             else:
                 yield Record(line, start, start + len(raw), self.select.leaves(value), self.name_of(value))
+        if self._doubt:
+            raise self._doubt
 
     def values(self) -> Iterator[object]:
-        return (value for _, _, _, value in self._rows() if not isinstance(value, str))
+        for _, _, _, value in self._rows():
+            if self._doubt:
+                raise self._doubt  # before a row's own text is taken for the names of columns
+            if not isinstance(value, str):
+                yield value
+
+    _doubt: Unreadable | None = None
 
     def _rows(self) -> Iterator[tuple[int, int, bytes, object]]:
         """(line, start, bytes, row, or as a string why it cannot be read)."""
@@ -131,6 +141,7 @@ class Tsv(LineStream):
                 yield line, start, raw, fault
             elif first:
                 header = _cells(text)
+                self._doubt = long_header(header, line) if self.reading.header is None else None
             else:
                 yield line, start, raw, as_mapping(header, _cells(text))
             first = False
@@ -138,6 +149,13 @@ class Tsv(LineStream):
 
 def _cells(line: bytes) -> list[str]:
     return line.decode().removesuffix("\n").removesuffix("\r").split("\t")
+
+
+def long_header(cells: list[str], line: int) -> Unreadable | None:
+    """Whether the first row looks like data, though nothing says that there is no header."""
+    if any(len(cell.split()) > _LONG_CELL for cell in cells):
+        return Unreadable("the first row looks like data, not like a header: set header: true or false", line)
+    return None
 
 
 def as_mapping(header: list[str] | None, cells: list[str]) -> object:
