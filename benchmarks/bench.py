@@ -46,7 +46,7 @@ def peer() -> list[str]:
 
 
 def check(data: Data, train: Path) -> list[str]:
-    return [TOOL, "check", "--quiet", "--config", str(data.config(train))]
+    return [TOOL, "check", "--quiet", "--no-cache", "--jobs", "1", "--config", str(data.config(train))]
 
 
 def speed(data: Data, turns: int) -> list[Goal]:

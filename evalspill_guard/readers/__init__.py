@@ -123,12 +123,20 @@ def records_at(file: DataFile, reading: Reading, role: Role, wanted: Sequence[tu
     Raises Unreadable where one of them does not stand there any more.
     """
     with open_records(file, reading, role) as stream:
-        seeks = isinstance(stream, JsonLines) and stream.source.seekable_lines
-        found = _seek(stream, wanted) if seeks else _count_to(stream, wanted)
-        for (_, start), record in zip(wanted, found, strict=False):
+        found = _found_again(stream, wanted)
+        for _, start in wanted:
+            record = next(found, None)
             if record is None or record.start != start:
                 raise Unreadable(CHANGED)
             yield record
+
+
+def _found_again(stream: RecordStream, wanted: Sequence[tuple[int, int]]) -> Iterator[Record | None]:
+    if not isinstance(stream, JsonLines):
+        return _count_to(stream, wanted)
+    if stream.source.seekable_lines:
+        return _seek(stream, wanted)
+    return stream.beginning_at({start for _, start in wanted})
 
 
 def _seek(stream: RecordStream, wanted: Sequence[tuple[int, int]]) -> Iterator[Record | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.fields import Pairs, decode
@@ -68,8 +68,15 @@ class JsonLines(LineStream):
     format = "jsonl"
 
     def __iter__(self) -> Iterator[Record]:
+        return self._records(self.raw_lines())
+
+    def beginning_at(self, starts: Collection[int]) -> Iterator[Record]:
+        """The records that begin at these offsets; the lines between are not parsed."""
+        return self._records(line for line in self.raw_lines() if line[1] in starts)
+
+    def _records(self, lines: Iterator[tuple[int, int, bytes, bool]]) -> Iterator[Record]:
         select, plain, named = self.select.from_json, self.role == "train" or self._id is None, self.name_of
-        for line, start, raw, too_long in self.raw_lines():
+        for line, start, raw, too_long in lines:
             end = start + len(raw)
             if not start and raw.startswith(BOM):
                 raw = raw[3:]
