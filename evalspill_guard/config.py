@@ -13,6 +13,7 @@ from typing import Any, Literal
 from evalspill_guard.errors import ConfigError, Mistake, UsageError
 from evalspill_guard.fields import FieldError, parse_path
 from evalspill_guard.model import MAX_RECORD, Reading
+from evalspill_guard.remote import shown_pattern
 from evalspill_guard.scoring import BoilerplateRule, FlagRule, Gate
 from evalspill_guard.yamlfile import Items, Mapping, Mistakes, Node, Scalar, read
 
@@ -102,6 +103,7 @@ class Config:
     baseline_named: bool = False
     on_bad_record: Literal["fail", "skip"] = "fail"
     max_bad: Fraction = Fraction(1, 100)
+    other_reports: tuple[str, ...] = ()  # report folders of other runs, which hold no data either
 
 
 def _written(value: Fraction | int) -> object:
@@ -137,7 +139,9 @@ def _source_settings(source: Source) -> dict[str, object]:
         "min_files": source.min_files if source.min_files != 1 else None,
         "min_records": source.min_records if source.min_records != 1 else None,
     }  # fmt: skip
-    return {"files": list(source.files)} | {key: value for key, value in named.items() if value is not None}
+    return {"files": list(map(shown_pattern, source.files))} | {
+        key: value for key, value in named.items() if value is not None
+    }
 
 
 def _kind(what: str, pattern: str, kinds: tuple[str, ...], make: Callable[[str], Any], schema: dict[str, Any]) -> Kind:
@@ -157,6 +161,7 @@ def _share_of(text: str) -> Fraction:
 
 
 _SHARE = r"(?:0?\.[0-9]+|[01](?:\.0*)?|0\.[0-9]*|(?:100|[0-9]{1,2}(?:\.[0-9]+)?)\s*%)"
+_PERCENTAGE = r"(?:100|[0-9]{1,2}(?:\.[0-9]+)?)\s*%"
 _NUMBERS = ("int", "float", "str")
 _SHARE_SCHEMA: dict[str, Any] = {
     "oneOf": [
@@ -166,8 +171,14 @@ _SHARE_SCHEMA: dict[str, Any] = {
 }
 whole = _kind("a whole number, 0 or more", r"[0-9]{1,18}", ("int",), int, {"type": "integer", "minimum": 0})
 positive = _kind("a whole number, 1 or more", r"0*[1-9][0-9]{0,17}", ("int",), int, {"type": "integer", "minimum": 1})
+_PERCENT_SCHEMA: dict[str, Any] = {"type": "string", "pattern": rf"^{_PERCENTAGE}$"}
+percentage = _kind("a share such as 0.5%", _PERCENTAGE, ("str",), _share_of, _PERCENT_SCHEMA)
 share = _kind("a share, such as 0.5 or 50%", _SHARE, _NUMBERS, _share_of, _SHARE_SCHEMA)
-word = _kind("a text", r"(?s).+", ("str", "int"), str, {"type": ["string", "integer"], "minLength": 1})
+word = _kind("a text", r"[^\0]+", ("str", "int"), str, {"type": ["string", "integer"], "minLength": 1})
+delimiter = _kind(
+    "one character, such as ';' or \"\\t\" (a tab, in double quotes)", r"[^\"\r\n\0]", ("str", "int"), str,
+    {"type": ["string", "integer"], "pattern": r"^[^\"\r\n]$"},
+)  # fmt: skip
 flag = _kind("true or false", "true|false", ("bool",), lambda text: text == "true", {"type": "boolean"})
 
 
@@ -245,8 +256,8 @@ paths = Kind(_paths, {"description": "leaf paths, such as question or messages[]
 path = Kind(_path, {"description": "a leaf path", **word.schema})
 
 
-def group(keys: MappingType[str, Kind]) -> Kind:
-    """A mapping of these keys."""
+def group(keys: MappingType[str, Kind], least: int = 0) -> Kind:
+    """A mapping of these keys, with at least so many of them."""
 
     def read_one(node: Node, key: str, mistakes: Mistakes) -> dict[str, Any]:
         if not isinstance(node, Mapping):
@@ -255,15 +266,18 @@ def group(keys: MappingType[str, Kind]) -> Kind:
         for name, line in node.keys.items():
             if name not in keys:
                 mistakes.unknown(line, f"{key}.{name}" if key else name, name, keys)
+        if len(node.keys) < least:
+            mistakes.add(node, key, f"is empty; name at least one of {', '.join(keys)}")
         known = {name: value for name, value in node.values.items() if name in keys}
         return {name: keys[name](value, f"{key}.{name}" if key else name, mistakes) for name, value in known.items()}
 
     properties = {name: kind.schema for name, kind in keys.items()}
-    return Kind(read_one, {"type": "object", "additionalProperties": False, "properties": properties})
+    schema = {"type": "object", "additionalProperties": False, "properties": properties}
+    return Kind(read_one, {**schema, "minProperties": least} if least else schema)
 
 
 _SOURCE: dict[str, Kind] = {
-    "files": files, "fields": paths, "records": path, "split": choice("line", "paragraph"), "delimiter": word,
+    "files": files, "fields": paths, "records": path, "split": choice("line", "paragraph"), "delimiter": delimiter,
     "header": flag, "max_record": positive, "min_files": whole, "min_records": whole, "max_empty": share,
 }  # fmt: skip
 _auto = choice("auto")
@@ -278,7 +292,7 @@ def _eval_fields(node: Node, key: str, mistakes: Mistakes) -> Any:
 
 _EVAL: dict[str, Kind] = {**_SOURCE, "fields": Kind(_eval_fields, paths.schema), "id": path}
 _BOILERPLATE = group({"records": whole, "rows": either("a number of rows, or a share such as 5%", whole, share)})
-_FLAG_AT = group({"coverage": share, "longest": positive, "containment": share})
+_FLAG_AT = group({"coverage": share, "longest": positive, "containment": share}, least=1)
 _SETTINGS: dict[str, Kind] = {
     "train": group(_SOURCE),
     "eval": group(_EVAL),
@@ -287,7 +301,7 @@ _SETTINGS: dict[str, Kind] = {
     "ignore": strings,
     "short_rows": either("off, or a whole number, 1 or more", _off, positive),
     "flag_at": either("any, or {coverage: 0.5, longest: 40}", choice("any"), _FLAG_AT),
-    "fail_over": either("a number of rows, or a share such as 0.5%", whole, share),
+    "fail_over": either("a number of rows, or a share such as 0.5%", whole, percentage),
     "max_unchecked": share,
 }
 _check_name = _kind(

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import get_context, parent_process
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evalspill_guard.errors import UsageError
@@ -37,8 +37,11 @@ Done = Callable[[int, ShardResult], None]
 
 _MORE_THAN_RUNNING = 1
 _WORTH_STARTING = 1 << 24
-_KILLED = "the worker that scanned this file was killed, perhaps for want of memory: run again with fewer --jobs"
+_ANSWERS_WITHIN = "5s"
+_ROOT = Path("/")
+_LOST = "lost with a worker that was killed, perhaps for want of memory: run again with fewer --jobs"
 _NEVER = "not scanned, since a worker was killed: run again with fewer --jobs"
+_UNSEEN = "the worker does not see the index: --cache-dir must name a folder that all workers share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +65,24 @@ class Engine:
 
     def for_work(self, shards: Sequence[Shard], size: int) -> Engine:
         """The engine to use for these shards, which hold so many bytes."""
-        return Engine(None, 1) if self.worth and (size < self.worth or len(shards) < 2) else self
+        return SERIAL if self.worth and (size < self.worth or len(shards) < 2) else self
+
+
+SERIAL = Engine(None, 1)
 
 
 def scan_task(task: Task) -> ShardResult:
     """What a worker runs."""
-    _mind_the_parent()
-    return scan_shard(task.shard, _index(task.index))
+    try:
+        index = _index(task.index)
+    except OSError:
+        return _failed(task.shard, _UNSEEN)
+    return scan_shard(task.shard, index)
 
 
 @lru_cache(maxsize=2)
 def _index(folder: str) -> RunIndex:
     return opened(Path(folder))
-
-
-@lru_cache(maxsize=1)
-def _mind_the_parent() -> None:
-    """A worker process ends with the one that started it, however that ended, and leaves Ctrl-C to it."""
-    parent = parent_process()
-    if parent is None or threading.current_thread() is not threading.main_thread():
-        return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def scan_all(
@@ -102,61 +96,98 @@ def scan_all(
     """Scan every shard; `done` is told the number of each and what it holds, in the order in which they end.
 
     `folder` is where the index is saved; it is not read where the shards are scanned in this process. Then `inside`
-    is told the bytes read of the shard at hand.
+    is told the bytes read of the shard at hand. Raises UsageError where an executor cannot be made.
     """
     if engine.executor is None:
         for number, shard in enumerate(shards):
             done(number, scan_shard(shard, index, inside))
         return
     with _executor(engine.executor) as executor:
-        for number, future in _in_turn(executor, shards, folder, engine.workers + _MORE_THAN_RUNNING):
-            done(number, _result(shards[number], future))
+        _run(executor, [Task(folder, shard) for shard in shards], engine.workers + _MORE_THAN_RUNNING, done)
 
 
-def _in_turn(
-    executor: Executor, shards: Sequence[Shard], folder: str, most: int
-) -> Iterator[tuple[int, Future[ShardResult] | None]]:
-    """At most so many shards at a time are with the executor; None for those that it no longer takes."""
-    waiting = iter(enumerate(shards))
+def _run(executor: Executor, tasks: Sequence[Task], most: int, done: Done) -> None:
+    """At most so many tasks at a time are with the executor; those that it no longer takes have failed."""
+    waiting = iter(enumerate(tasks))
     running: dict[Future[ShardResult], int] = {}
-    while True:
-        for number, shard in waiting:
-            try:
-                running[executor.submit(scan_task, Task(folder, shard))] = number
-            except RuntimeError:  # broken, or shut down
-                yield number, None
-            if len(running) >= most:
-                break
-        if not running:
-            return
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            yield running.pop(future), future
+    try:
+        while True:
+            for number, task in waiting:
+                future = _submitted(executor, task)
+                if future is None:
+                    done(number, _failed(task.shard, _NEVER))
+                    continue
+                running[future] = number
+                if len(running) >= most:
+                    break
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                number = running.pop(future)
+                done(number, _result(tasks[number].shard, future))
+    finally:
+        for future in running:
+            future.cancel()
 
 
-def _result(shard: Shard, future: Future[ShardResult] | None) -> ShardResult:
-    if future is None:
-        return ShardResult.failed(Problem(shard.file.path, None, _NEVER))
+def _submitted(executor: Executor, task: Task) -> Future[ShardResult] | None:
+    """None where the executor takes no more: it is broken, or shut down."""
+    with _interrupt_held():
+        try:
+            return executor.submit(scan_task, task)
+        except RuntimeError:
+            return None
+
+
+@contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Processes started meanwhile never see Ctrl-C: this one does, once they are whole, and ends them.
+
+    They inherit the mask; but it does not hold the signal here, where other threads may take it.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    held: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, signal.SIG_DFL if handler is None else handler)
+        if held and callable(handler):
+            handler(signal.SIGINT, None)
+
+
+def _result(shard: Shard, future: Future[ShardResult]) -> ShardResult:
     try:
         return future.result()
     except (BrokenExecutor, CancelledError, MemoryError):
-        return ShardResult.failed(Problem(shard.file.path, None, _KILLED))
+        return _failed(shard, _LOST)
     except Exception as error:
         if not type(error).__module__.startswith("distributed"):
             raise
-        return ShardResult.failed(Problem(shard.file.path, None, f"the cluster gave up on it: {type(error).__name__}"))
+        return _failed(shard, f"the cluster gave up on it: {type(error).__name__}")
+
+
+def _failed(shard: Shard, what: str) -> ShardResult:
+    """Nothing is known of this shard, and why."""
+    part = "" if shard.end is None else f"bytes {shard.start} to {shard.end}: "
+    return ShardResult.failed(Problem(shard.file.path, None, part + what))
 
 
 @contextmanager
 def _executor(make: Callable[[], Executor]) -> Iterator[Executor]:
-    """An executor that ends with the block; whatever ends the block early stops the work that still runs."""
+    """An executor that ends with the block; whatever ends the block early kills the processes that still work."""
     executor = make()
     try:
         yield executor
     except BaseException:
         workers = list((getattr(executor, "_processes", None) or {}).values())
-        executor.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
             worker.kill()
+        executor.shutdown(wait=False)
         raise
     executor.shutdown()
 
@@ -167,25 +198,52 @@ def choose(name: str | None, jobs: int | None, scheduler: str | None) -> Engine:
     `jobs` defaults to the processors that this process may use. Raises UsageError for what is not there.
     """
     workers = jobs or processors()
-    if name in (None, "process", "serial"):
-        if scheduler:
-            raise UsageError("--scheduler needs --engine dask")
-        pool = _process_pool(workers) if name == "process" or (workers > 1 and name is None) else None
-        return Engine(pool, workers, 0 if name else _WORTH_STARTING)
     if name == "dask":
         return _dask(scheduler, workers)
-    module, _, factory = str(name).partition(":")
+    if scheduler:
+        raise UsageError("--scheduler needs --engine dask")
+    if name == "serial" or (name is None and workers == 1):
+        return SERIAL
+    if name in (None, "process"):
+        return Engine(lambda: _pool(workers), workers, 0 if name else _WORTH_STARTING)
+    return Engine(_factory(str(name)), workers)
+
+
+def _factory(name: str) -> Callable[[], Executor]:
+    module, _, attribute = name.partition(":")
     try:
-        make: Callable[[], Any] = getattr(importlib.import_module(module), factory)
-    except (ImportError, AttributeError, ValueError) as error:
+        make: Callable[[], Any] = getattr(importlib.import_module(module), attribute)
+    except Exception as error:
         raise UsageError(
             f"--engine {name}: {type(error).__name__}; use serial, process, dask or module:factory"
         ) from None
-    return Engine(make, workers)
+
+    def executor() -> Executor:
+        try:
+            made = make()
+        except Exception as error:
+            raise UsageError(f"--engine {name} cannot be made: {type(error).__name__}") from None
+        if not isinstance(made, Executor):
+            raise UsageError(f"--engine {name} makes a {type(made).__name__}, not a concurrent.futures.Executor")
+        return made
+
+    return executor
 
 
-def _process_pool(workers: int) -> Callable[[], Executor]:
-    return lambda: ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+def _pool(workers: int) -> Executor:
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_the_parent)
+
+
+def _end_with_the_parent() -> None:
+    """A worker process ends with the one that started it, however that ended."""
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _dask(scheduler: str | None, workers: int) -> Engine:
@@ -196,27 +254,38 @@ def _dask(scheduler: str | None, workers: int) -> Engine:
     except ImportError:
         raise UsageError("--engine dask needs the extra: pip install 'evalspill-guard[dask]'") from None
     try:
-        client = Client(scheduler, timeout="10s", set_as_default=False)
+        client = Client(scheduler, timeout=_ANSWERS_WITHIN, set_as_default=False)
+        threads = sum(client.nthreads().values())
     except (OSError, ValueError) as error:
         raise UsageError(f"--scheduler {scheduler}: {type(error).__name__}") from None
-    threads = sum(worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
     return Engine(lambda: client.get_executor(pure=False, retries=2), max(workers, threads))
 
 
 def processors() -> int:
-    """How many processors this process may use: its affinity, and the limit of its control group."""
+    """How many processors this process may use: its affinity, and the limits of its control groups."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(usable, _control_group_limit() or usable))
+    return max(1, min([usable, *_granted()]))
 
 
-def _control_group_limit() -> int | None:
-    """Processors that the control group grants, rounded up; None where it sets no limit."""
-    for quota, period in (("cpu.max", None), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
-        try:
-            numbers = [Path("/sys/fs/cgroup", name).read_text() for name in (quota, period) if name]
-            granted, every = map(int, " ".join(numbers).split()[:2])
-        except (OSError, ValueError):  # "max" is no number, and means no limit
+def _granted() -> Iterator[int]:
+    """Processors granted by each control group that this process is in and that sets a limit, rounded up."""
+    for line in _text(_ROOT / "proc/self/cgroup").splitlines():
+        _, controllers, group = line.split(":", 2)
+        if not controllers:
+            mount, names = "sys/fs/cgroup", ["cpu.max"]
+        elif "cpu" in controllers.split(","):
+            mount, names = "sys/fs/cgroup/cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+        else:
             continue
-        if granted > 0:
-            return -(-granted // every)
-    return None
+        for folder in (PurePosixPath(group), *PurePosixPath(group).parents):
+            inside = _ROOT / mount / str(folder).lstrip("/")
+            quota, every, *_ = [*" ".join(_text(inside / name) for name in names).split(), "", ""]
+            if quota.isdigit() and every.isdigit():  # "max" and -1 are no limit
+                yield -(-int(quota) // int(every))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

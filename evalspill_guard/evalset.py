@@ -43,7 +43,7 @@ def fingerprint(row_words: Sequence[str]) -> str:
 
     Without a key anybody who has a guess of a row can confirm it.
     """
-    key = os.environ.get("EVALSPILL_KEY", "").encode()
+    key = os.fsencode(os.environ.get("EVALSPILL_KEY", ""))
     if len(key) > 64:
         key = blake2b(key).digest()
     return blake2b(" ".join(row_words).encode(), digest_size=16, key=key).hexdigest()
@@ -86,7 +86,7 @@ def _rows(
         for count, record in enumerate(stream, start=1):
             if record.bad is not None:
                 bad += 1
-                problems.append(Problem(file.path, record.line, f"this eval row cannot be read: {record.bad}"))
+                problems.append(Problem(file.path, record.line or None, f"this eval row cannot be read: {record.bad}"))
             text = "\n".join(record.leaves)
             row_words = words(text)
             empty += not row_words

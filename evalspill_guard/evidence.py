@@ -5,19 +5,18 @@ Hashes lead to the passage; the words themselves are compared before it is shown
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from evalspill_guard.index import Ids, Mask
-from evalspill_guard.kernel import Batch, Hashes, batch
+from evalspill_guard.kernel import batch
 from evalspill_guard.model import Evidence
 from evalspill_guard.text import spans, words
 
 CONTEXT = 200
 SHOWN = 20_000
-_MOST_PAIRS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +29,12 @@ class Passage:
 
 
 class RowText:
-    """A row as it is compared: its words and the hashes of its runs; live_at says which of them count."""
+    """A row as it is compared: its words and their hashes; live_at says which of its runs of n words count."""
 
     def __init__(self, text: str, n: int, live_at: Mask | None) -> None:
         self.text, self.n, self.live_at = text, n, live_at
         self.words = words(text)
-        self.runs = batch([[text]]).windows(n)
+        self.windows = batch([[text]]).windows
 
 
 class RecordText:
@@ -43,8 +42,8 @@ class RecordText:
 
     def __init__(self, leaves: Sequence[str]) -> None:
         self.text = "\n".join(leaves)
-        self._batch: Batch = batch([[self.text]])
-        self._sorted: dict[int, tuple[Hashes, Ids]] = {}
+        hashed = batch([[self.text]])
+        self.size, self.windows = len(hashed.hashes), hashed.windows
         self._words: list[str] | None = None
 
     @property
@@ -53,50 +52,41 @@ class RecordText:
             self._words = words(self.text)
         return self._words
 
-    def sorted_runs(self, n: int) -> tuple[Hashes, Ids]:
-        if n not in self._sorted:
-            runs = self._batch.windows(n)
-            order = np.argsort(runs, kind="stable")
-            self._sorted[n] = runs[order], order
-        return self._sorted[n]
-
 
 def longest_passage(row: RowText, record: RecordText) -> Passage | None:
-    """The longest common passage of at least n words that holds a live run; the first of several."""
-    in_row, in_record = _shared_runs(row, record)
-    if not len(in_row):
-        return None
-    order = np.lexsort((in_row, in_record - in_row))
-    in_row, in_record = in_row[order], in_record[order]
-    starts = np.flatnonzero(_breaks(in_row, in_record))
-    sizes = np.diff(np.append(starts, len(in_row)))
-    if row.live_at is not None:
-        alive = np.add.reduceat(row.live_at[in_row].astype(np.int64), starts) > 0
-        starts, sizes = starts[alive], sizes[alive]
-    for at in np.lexsort((in_record[starts], in_row[starts], -sizes)).tolist():
-        passage = Passage(int(sizes[at]) + row.n - 1, int(in_row[starts[at]]), int(in_record[starts[at]]))
-        if _same_words(row, record, passage):
-            return passage
+    """The longest common passage of at least n words that holds a live run; the first of several.
+
+    Where there is one of a length there is one of every smaller length, down to n: so the length is halved upon.
+    """
+    shortest, longest = row.n - 1, min(len(row.words), record.size)
+    while shortest < longest:
+        middle = (shortest + longest + 1) // 2
+        if len(_shared(row, record, middle)):
+            shortest = middle
+        else:
+            longest = middle - 1
+    for length in range(shortest, row.n - 1, -1):  # two texts of one hash are rarer than anything: the first will do
+        for passage in _passages(row, record, length):
+            if _same_words(row, record, passage):
+                return passage
     return None
 
 
-def _breaks(in_row: Ids, in_record: Ids) -> Mask:
-    breaks = np.ones(len(in_row), dtype=bool)
-    breaks[1:] = (np.diff(in_row) != 1) | (np.diff(in_record) != 1)
-    return breaks
+def _shared(row: RowText, record: RecordText, length: int) -> Ids:
+    """The places of the row at which a passage of so many words begins that the record holds too."""
+    ours = row.windows(length)
+    in_both = np.isin(ours, record.windows(length))
+    if row.live_at is not None:  # a passage counts when one of the runs inside it does
+        live = np.concatenate(([0], np.cumsum(row.live_at)))
+        in_both &= live[length - row.n + 1 :] > live[: len(ours)]
+    return np.flatnonzero(in_both)
 
 
-def _shared_runs(row: RowText, record: RecordText) -> tuple[Ids, Ids]:
-    """(place in the row, place in the record) of every run that both hold."""
-    runs, order = record.sorted_runs(row.n)
-    first = np.searchsorted(runs, row.runs, side="left")
-    counts = np.searchsorted(runs, row.runs, side="right") - first
-    while counts.sum() > _MOST_PAIRS:  # one word repeated without end: the first of its places will do
-        counts = np.minimum(counts, max(1, int(counts.max()) // 2))
-    in_row = np.repeat(np.arange(len(row.runs)), counts)
-    ends = np.cumsum(counts)
-    within = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
-    return in_row, order[np.repeat(first, counts) + within]
+def _passages(row: RowText, record: RecordText, length: int) -> Iterator[Passage]:
+    theirs = record.windows(length)
+    for place in _shared(row, record, length).tolist():
+        for at in np.flatnonzero(theirs == row.windows(length)[place]).tolist():
+            yield Passage(length, place, at)
 
 
 def _same_words(row: RowText, record: RecordText, passage: Passage) -> bool:

@@ -110,11 +110,11 @@ class Selector:
         """Append the selected texts; whether all of them are plain, so that no parser can have lost a part."""
         plain = True
         for name, steps in self._paths:
-            nodes = _by_key(name, [value]) if name else []
-            if not nodes:
-                nodes = [value]
-                for step in steps:
-                    nodes = step(nodes)
+            nodes = [value]
+            for step in steps:
+                nodes = step(nodes)
+            if name:  # a column's name may look like a path
+                nodes = _by_key(name, [value]) + nodes
             plain = _gather_named(nodes, found) and plain
         return plain
 

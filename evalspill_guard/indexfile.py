@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +20,14 @@ def save(index: RunIndex, folder: Path) -> None:
     for place, table in enumerate(index.tables):
         numbers += [table.length, table.shift]
         for name in _TABLE_PARTS:
-            _write(folder / f"table{place}-{name}.npy", getattr(table, name))
+            np.save(folder / f"table{place}-{name}.npy", getattr(table, name), allow_pickle=False)
     for name in _PARTS:
-        _write(folder / f"{name}.npy", getattr(index, name))
-    _write(folder / "numbers.npy", np.array(numbers, dtype=np.int64))
+        np.save(folder / f"{name}.npy", getattr(index, name), allow_pickle=False)
+    np.save(folder / "numbers.npy", np.array(numbers, dtype=np.int64), allow_pickle=False)
 
 
 def opened(folder: Path) -> RunIndex:
-    """An index as it was saved; nothing is read before it is needed."""
+    """An index as it was saved; nothing is read before it is needed. Raises OSError where it is not there."""
     first_whole, first_tiny, *numbers = _read(folder / "numbers.npy").tolist()
     tables = []
     for place, (length, shift) in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
@@ -36,18 +37,9 @@ def opened(folder: Path) -> RunIndex:
     return RunIndex(tables=tuple(tables), first_whole=first_whole, first_tiny=first_tiny, **parts)
 
 
-def _write(path: Path, values: np.ndarray) -> None:
-    np.save(path, values, allow_pickle=False)
-
-
-def _read(path: Path) -> np.ndarray:
-    """An array of no length cannot be mapped."""
-    values: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False) if _holds(path) else np.load(path)
-    return values
-
-
-def _holds(path: Path) -> bool:
-    with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        shape, _, _ = np.lib.format.read_array_header_1_0(file) if version == (1, 0) else ((0,), False, None)
-    return 0 not in shape
+def _read(path: Path) -> Any:
+    """Mapped, but as a plain array: numpy's own class for mapped ones slows every small step."""
+    try:
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except ValueError:  # an array of no length cannot be mapped
+        return np.load(path, allow_pickle=False)

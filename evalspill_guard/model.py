@@ -11,6 +11,7 @@ Script = Literal["spaced", "chinese", "japanese", "thai"]
 Outcome = Literal["dirty", "clean", "whole", "too-short", "boilerplate-only", "no-text"]
 
 MAX_RECORD = 64_000_000
+LEAST_OVERLAP = 65_536
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,7 +35,8 @@ class DataFile:
 class Reading:
     """How the records of a file are read; two equal readings of a file give the same records.
 
-    `fields` are leaf paths as written (None: every text leaf), `id` the leaf path that names a row.
+    `fields` are leaf paths as written (None: every text leaf), `id` the leaf path that names a row. `overlap` is the
+    number of bytes that pieces of long plain text have in common: no eval row may take more.
     """
 
     fields: tuple[str, ...] | None = None
@@ -44,6 +46,7 @@ class Reading:
     delimiter: str | None = None
     header: bool | None = None
     max_record: int = MAX_RECORD
+    overlap: int = LEAST_OVERLAP
 
 
 class Record(NamedTuple):
@@ -239,6 +242,57 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """An entry of the baseline: a row that may overlap, by its words, with its figures when it was accepted.
+
+    expires is the last day (ISO) on which the entry accepts the row.
+    """
+
+    check: str
+    eval_file: str
+    fingerprint: str
+    kind: str
+    n: int | None
+    longest: int
+    coverage: float
+    reason: str
+    expires: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What makes it this row's: the check, the file and the words."""
+        return self.check, self.eval_file, self.fingerprint
+
+
+class Grown(NamedTuple):
+    """A row that the baseline accepts no more, since it now shares a longer passage than was accepted."""
+
+    check: str
+    eval_file: str
+    line: int
+    row: int
+    id: str | None
+    accepted: int
+    longest: int
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineUse:
+    """What a run found of a baseline.
+
+    stale are entries whose row is no longer flagged, expired those of flagged rows whose last day is past. day (ISO)
+    is the date against which that was judged; None where no entry expires.
+    """
+
+    path: str
+    entries: int
+    day: str | None = None
+    stale: tuple[Accepted, ...] = ()
+    expired: tuple[Accepted, ...] = ()
+    grown: tuple[Grown, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """Everything a run found out; the reports are written from this alone."""
 
@@ -249,6 +303,7 @@ class RunResult:
     checks: tuple[CheckResult, ...]
     problems: tuple[Problem, ...]
     exit_code: int
+    baseline: BaselineUse | None = None
 
     @property
     def complete(self) -> bool:

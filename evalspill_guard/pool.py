@@ -10,11 +10,11 @@ from typing import Protocol
 import numpy as np
 import xxhash
 
-from evalspill_guard.files import CHANGED, changed
 from evalspill_guard.index import Ids
 from evalspill_guard.model import DataFile, InputFile, Place, Problem, Reading
 from evalspill_guard.scanner import ShardResult, first_places, summed
 from evalspill_guard.scoring import Findings
+from evalspill_guard.streams import CHANGED, changed
 
 
 class Demands(Protocol):
@@ -91,7 +91,7 @@ def _bad(file: ScannedFile, on_bad_record: str, max_bad: Fraction) -> Iterator[P
     for shard in file.shards:
         for record in shard.bad_records:
             listed += 1
-            yield Problem(seen.path, record.line + lines, f"this record cannot be read: {record.what}")
+            yield Problem(seen.path, record.line + lines or None, f"this record cannot be read: {record.what}")
         lines += shard.lines
     if seen.bad > listed:
         yield Problem(seen.path, None, f"{seen.bad - listed} more records cannot be read")

@@ -160,7 +160,7 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
                 lines = stream.lines
             digest, size = stream.source.digest(), stream.source.size
     except Unreadable as error:
-        fault = Problem(shard.file.path, error.line or (lines + 1 if opened else None), error.what)
+        fault = Problem(shard.file.path, error.line or (lines + 1 if opened and stream.has_lines else None), error.what)
     except OSError as error:
         fault = Problem(shard.file.path, None, f"could not be read: {error.strerror or type(error).__name__}")
     scan.tally.settle()

@@ -19,11 +19,13 @@ from evalspill_guard.files import expand
 from evalspill_guard.model import DataFile, Reading
 from evalspill_guard.proposal import SetProposal, check_name, render_config
 from evalspill_guard.readers import Role, open_records, values
+from evalspill_guard.remote import is_remote, shown
+from evalspill_guard.streams import identity
 from evalspill_guard.tables import Table
 from evalspill_guard.tables import field_table as drawn
 
 SCHEMA_NAME = "evalspill.schema.json"
-_SUFFIXES = "{jsonl,ndjson,json,csv,tsv,txt,md,text,parquet}{,.gz,.bz2,.xz,.zst}"
+_SUFFIXES = "{jsonl,ndjson,json,csv,tsv,txt,md,text,parquet,arrow,feather}{,.gz,.bz2,.xz,.zst}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ def schema_bytes() -> bytes:
 
 def _pattern(given: str, base: Path) -> str:
     """What was given (a file, a glob or a folder) as a glob relative to the config."""
+    if is_remote(given):
+        return given
     path = Path(given)
     relative = Path(os.path.relpath(path.absolute(), base)).as_posix()
     if path.is_dir():
@@ -62,8 +66,8 @@ def _found(given: str, base: Path) -> tuple[str, list[DataFile]]:
     own = [base / name for name in (*NAMES, SCHEMA_NAME, Reports().dir, "evalspill-baseline.jsonl")]
     files, problems = expand((pattern,), base, own)
     if problems or not files:
-        raise UsageError(f"{given}: {problems[0].what if problems else 'matches no file'}")
-    return pattern, files
+        raise UsageError(f"{shown(given)}: {problems[0].what if problems else 'matches no file'}")
+    return shown(pattern), files
 
 
 def _count(files: Sequence[DataFile], role: Role) -> int:
@@ -91,7 +95,7 @@ def tables_of(given: Sequence[str]) -> list[Table]:
     tables = []
     for one in given:
         _, files = _found(one, Path.cwd())
-        tables.append(drawn(_fields(files, "eval"))._replace(title=f"fields of {one}"))
+        tables.append(drawn(_fields(files, "eval"))._replace(title=f"fields of {shown(one)}"))
     return tables
 
 
@@ -117,13 +121,15 @@ def propose_config(train: str, evals: str, output: Path) -> Proposal:
     _, eval_files = _found(evals, base)
     train_files, excluded = _apart(matched, eval_files)
     if not train_files:
-        raise UsageError(f"{train}: every training file is an eval file, too; name other training files")
+        raise UsageError(f"{shown(train)}: every training file is an eval file, too; name other training files")
     training = SetProposal("train", (pattern, *excluded), len(train_files), _count(train_files, "train"))
     sets: list[SetProposal] = []
     for file in eval_files:
         name = check_name(file.path, [one.name for one in sets])
         sets.append(SetProposal(name, (_literal(file.path),), 1, _count([file], "eval"), _fields([file], "eval")))
-    tables = [drawn(_fields(train_files, "train"))._replace(title=f"training fields ({train}): all are compared")]
+    tables = [
+        drawn(_fields(train_files, "train"))._replace(title=f"training fields ({shown(train)}): all are compared")
+    ]
     tables += [drawn(one.fields)._replace(title=f"eval fields ({one.files[0]})") for one in sets]
     return Proposal(render_config(training, sets, SCHEMA_NAME), schema_bytes(), schema_path, tuple(tables))
 
@@ -144,6 +150,6 @@ def _refuse_foreign(schema: Path) -> None:
 
 def _apart(train: Sequence[DataFile], evals: Sequence[DataFile]) -> tuple[list[DataFile], list[str]]:
     """The training files that are no eval files, and what keeps the others out: a check refuses a shared file."""
-    tested = {os.path.realpath(file.real) for file in evals}
-    shared = [file for file in train if os.path.realpath(file.real) in tested]
+    tested = {identity(file) for file in evals}
+    shared = [file for file in train if identity(file) in tested]
     return [file for file in train if file not in shared], [f"!{_literal(file.path)}" for file in shared]

@@ -12,6 +12,7 @@ from evalspill_guard.model import CheckResult, RowScore
 from evalspill_guard.sink import safe
 
 WORST = 10
+_LONGEST_NAME = 5  # words
 
 
 class Table(NamedTuple):
@@ -87,10 +88,16 @@ def _badness(score: RowScore) -> tuple[bool, int, Fraction, int, int, int]:
     )  # fmt: skip
 
 
+def shown_leaf(path: str) -> str:
+    """A leaf path as it is shown: in a file without a header a row's own text may stand in the place of a name."""
+    count = len(path.split())
+    return path if count <= _LONGEST_NAME and len(path) <= 80 else f"(a name of {count} words)"
+
+
 def field_table(infos: Sequence[FieldInfo]) -> Table:
     """The leaf paths of a file, and which of them are compared."""
     cells = tuple(
-        (info.path, f"{float(info.fill):.0%}", f"{float(info.average):.0f}", f"{float(info.top_share):.0%}",
+        (shown_leaf(info.path), f"{float(info.fill):.0%}", f"{float(info.average):.0f}", f"{float(info.top_share):.0%}",
          "yes" if info.chosen else "no", info.why)
         for info in infos
     )  # fmt: skip

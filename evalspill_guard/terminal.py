@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,18 +15,25 @@ from typing import Any
 
 import click
 
-from evalspill_guard.model import CheckResult, RunResult
+from evalspill_guard.baseline import FlaggedRow
+from evalspill_guard.model import Accepted, BaselineUse, CheckResult, RunResult
 from evalspill_guard.scan import Progress as Told
 from evalspill_guard.sink import safe, safe_lines
-from evalspill_guard.tables import Table, figures, place, plain, verdict, worst_rows
+from evalspill_guard.tables import Table, figures, place, plain, share, verdict, worst_rows
 
 _MOST_PROBLEMS = 10
+_MOST_ROWS = 10
 _LOG_EVERY = 30.0  # seconds
 
 
 def is_hook() -> bool:
     """Whether pre-commit or prek runs this: they give a terminal where nobody watches."""
     return bool(os.environ.get("PRE_COMMIT"))
+
+
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal and can answer."""
+    return sys.stdin is not None and sys.stdin.isatty() and not is_hook()
 
 
 def say(line: str) -> None:
@@ -55,12 +63,16 @@ def tell(result: RunResult, directory: Path, show_text: bool) -> None:
     """Everything about a run: figures, worst rows, notes, problems, and where the reports are."""
     for check in result.checks:
         show(figures(check))
-        if any(score.found for score in check.rows):
-            show(worst_rows(check))
+        still_open = _not_accepted(check)
+        if any(score.found for score in still_open.rows):
+            show(worst_rows(still_open))
+        if check.accepted:
+            show(_rows(f"accepted rows of {check.name}", _accepted_rows(check)))
         if show_text:
             _show_passages(check)
         for note in check.notes:
             say(note)
+    tell_baseline(result.baseline)
     _tell_problems(result, len(result.problems))
     say(f"reports: {shown(directory)}")
 
@@ -69,11 +81,71 @@ def tell_briefly(result: RunResult, directory: Path) -> None:
     """A red run in a hook: what is wrong and where, on a screen."""
     for check in result.checks:
         say(f"check {check.name}: {verdict(check)}: {check.flagged - check.accepted} of {len(check.rows)} eval rows "
-            f"flagged, {check.limit} allowed")  # fmt: skip
+            f"flagged, {check.accepted} accepted, {check.limit} allowed")  # fmt: skip
     for check in [check for check in result.checks if not check.passed][:2]:
-        show(worst_rows(check))
+        show(worst_rows(_not_accepted(check)))
+    tell_baseline(result.baseline, most=3)
     _tell_problems(result, _MOST_PROBLEMS)
     say(f"reports: {shown(directory)}")
+
+
+def _not_accepted(check: CheckResult) -> CheckResult:
+    """The check without its accepted rows: they are shown apart."""
+    return replace(check, rows=tuple(score for score in check.rows if not score.accepted))
+
+
+def _accepted_rows(check: CheckResult) -> list[FlaggedRow]:
+    return [FlaggedRow(check.name, check.eval_path(score), score) for score in check.rows if score.accepted]
+
+
+def _rows(title: str, rows: Sequence[FlaggedRow]) -> Table:
+    """Where flagged rows stand and how much they share, the longest passages first."""
+    worst = sorted(rows, key=lambda row: -row.score.longest)[:_MOST_ROWS]
+    cells = tuple(
+        (row.check, place(row.eval_file, row.score.row.line, row.score.row.row), row.score.row.id or "",
+         row.score.kind, share(row.score.coverage), str(row.score.longest))
+        for row in worst
+    )  # fmt: skip
+    more = f" (the first {_MOST_ROWS} of {len(rows)})" if len(rows) > _MOST_ROWS else ""
+    return Table(title + more, ("check", "eval row", "id", "kind", "coverage", "longest"), cells)
+
+
+def tell_picked(rows: Sequence[FlaggedRow]) -> None:
+    """The rows that are about to be accepted."""
+    if rows:
+        show(_rows("rows to accept", rows))
+
+
+def tell_baseline(use: BaselineUse | None, most: int = _MOST_ROWS) -> None:
+    """Which entries of the baseline have become useless, and which rows have outgrown theirs."""
+    if use is None:
+        return
+    judged = f", judged against {use.day}" if use.day else ""
+    say(f"baseline {use.path}: {use.entries} entries, {len(use.stale)} stale, {len(use.expired)} expired{judged}")
+    _tell_some([f"stale: {_entry(one)}: no flagged row has these words" for one in use.stale], most)
+    _tell_some([f"expired on {one.expires}: {_entry(one)}" for one in use.expired], most)
+    _tell_some(
+        [f"grown: check {one.check}: {place(one.eval_file, one.line, one.row)}{f' ({one.id})' if one.id else ''}: "
+         f"longest {one.longest}, accepted {one.accepted}" for one in use.grown], most,
+    )  # fmt: skip
+    if use.stale or use.expired:
+        say("`evalspill-guard baseline prune` removes stale and expired entries")
+
+
+def _entry(entry: Accepted) -> str:
+    return f"check {entry.check}: {entry.eval_file}: fingerprint {entry.fingerprint}"
+
+
+def _tell_some(lines: Sequence[str], most: int) -> None:
+    for line in lines[:most]:
+        say(line)
+    if len(lines) > most:
+        say(f"{len(lines) - most} more")
+
+
+def tell_problems(result: RunResult) -> None:
+    """Everything that makes a scan incomplete."""
+    _tell_problems(result, len(result.problems))
 
 
 def _tell_problems(result: RunResult, most: int) -> None:

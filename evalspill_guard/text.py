@@ -78,7 +78,7 @@ def _nfkc_alone(code: int) -> int | None:
         return None
     folded = unicodedata.normalize("NFKC", chr(code))
     kinds = [_kind(ord(character)) for character in folded]
-    if len(folded) == 1 and kinds[0] != _MARK:
+    if len(folded) == 1 and kinds[0] != _MARK and not _within(ord(folded), _JOINING):
         return ord(folded)
     return 0x20 if set(kinds) == {_SPACE} else None
 

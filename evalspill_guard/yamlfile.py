@@ -13,6 +13,7 @@ from evalspill_guard.errors import Mistake
 
 MOST_BYTES = 1_000_000
 MOST_NODES = 100_000
+MOST_DEPTH = 50
 
 
 class _Loader(yaml.SafeLoader):
@@ -95,10 +96,15 @@ def read(text: str, mistakes: Mistakes) -> Node | None:
 
 class _Reader:
     def __init__(self, mistakes: Mistakes) -> None:
-        self.mistakes, self.seen = mistakes, 0
+        self.mistakes, self.seen, self.too_deep = mistakes, 0, False
 
     def node(self, raw: yaml.Node, key: str) -> Node | None:
         self.seen += 1
+        if key.count(".") + key.count("[") > MOST_DEPTH:  # also an alias that holds itself
+            if not self.too_deep:
+                self.mistakes.add(raw.start_mark.line + 1, "", "nested too deeply, or an alias holds itself")
+            self.too_deep = True
+            return None
         if self.seen > MOST_NODES:
             if self.seen == MOST_NODES + 1:
                 self.mistakes.add(raw.start_mark.line + 1, key, "too many values; are there aliases of aliases?")

@@ -210,7 +210,7 @@ USER, SYSTEM = "messages[role=user].content", "messages[role=system].content"
         ('{"messages":[{"role":"user","role":"x","content":"1"}]}', ("messages[role=user].role",), ["user", "x"]),
         ('{"messages":[{"role":"user","content":"1"},{"role":"system","content":"2"}]}', (SYSTEM, USER), ["2", "1"]),
         ('{"a.b":"1"}', ("a.b", '["a.b"]'), ["1"]),
-        ('{"a.b":"1","a":{"b":"2"},"a.b":"3"}', ("a.b",), ["1", "3"]),
+        ('{"a.b":"1","a":{"b":"2"},"a.b":"3"}', ("a.b",), ["1", "3", "2"]),
         ('{"a.b":"1","[\\"a.b\\"]":"2"}', ('["a.b"]',), ["1"]),
         ('{",":"1","x":",",",":"2"}', (",",), ["1", "2"]),
         ('{":":":",":":"2"}', (":",), [":", "2"]),

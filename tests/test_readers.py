@@ -183,7 +183,7 @@ def test_a_file_that_changed_between_two_readings_is_unreadable(
     ],
 )
 def test_json_arrays_are_joined_by_their_first_separator(text: str, keep: str, expected: str) -> None:
-    form, records = read("a.json", text.encode())
+    form, records = read("a.json", text.encode(), "eval")
     kept = kept_bytes(form, text.encode(), records, [stays == "1" for stays in keep])
     assert b"".join(kept).decode() == expected
 

@@ -60,6 +60,7 @@ def test_an_empty_array_has_no_records(empty: bytes) -> None:
     ("value", "expected"),
     [
         ({"version": "1", "data": [{"q": "a"}, {"q": "b"}], "tags": ["t"]}, [["a"], ["b"]]),
+        ({"data": [{"q": "a"}], "tags": ["text beside", "the array"]}, [["a"], ["text beside", "the array"]]),
         ({"data": [{"q": "a"}], "more": [{"q": "b"}]}, [["a", "b"]]),
         ({"q": "a", "tags": ["t", "u"]}, [["a", "t", "u"]]),
         ({"q": {"0": "a", "1": "b"}, "r": {"0": "c", "1": "d"}}, [["a", "c"], ["b", "d"]]),
@@ -93,10 +94,14 @@ SQUAD = {
     "data": [
         {"title": "t", "paragraphs": [{"context": "c", "qas": [{"q": "a"}, {"q": "b"}]}, {"qas": []}]},
         {"paragraphs": [{"qas": [{"q": "c"}], "qas2": [{"q": "no"}]}]},
-        {"paragraphs": "none", "other": {"qas": [{"q": "no"}]}},
-        "neither",
     ],
 }
+ELSEWHERE = [
+    {"paragraphs": "none", "other": {"qas": [{"q": "x"}]}},
+    "neither",
+    {"Paragraphs": []},
+    {"paragraphs": None},
+]
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -104,10 +109,22 @@ def test_records_names_the_arrays(indent: int | None) -> None:
     data = json.dumps(SQUAD, indent=indent).encode()
     assert leaves(data, records="data[].paragraphs[].qas[]") == [["a"], ["b"], ["c"]]
     assert leaves(data, records="data[].paragraphs[].qas") == [["a"], ["b"], ["c"]]
-    assert len(leaves(data, records="data")) == 4
-    assert leaves(data, records="none[]") == []
+    assert len(leaves(data, records="data")) == 2
     assert leaves(b"[[1, 2], [3]]", records="[][]") == [["1"], ["2"], ["3"]]
     assert leaves(b"[1, 2]", records=".") == [["1"], ["2"]]
+
+
+@pytest.mark.parametrize("element", ELSEWHERE)
+def test_an_element_that_records_does_not_lead_into_is_bad_and_still_searched(element: object) -> None:
+    data = json.dumps({"data": [*SQUAD["data"], element]}).encode()
+    records, _ = read(data, records="data[].paragraphs[].qas[]")
+    assert [r.bad is None for r in records] == [True, True, True, False]
+    assert "where records looks for its rows" in (records[3].bad or "")
+    assert records[3].leaves == [data[records[3].start : records[3].end].decode()]
+
+
+def test_a_file_without_the_array_that_records_names_is_one_bad_record() -> None:
+    assert [r.bad is None for r in read(b'{"data": []}', records="none[]")[0]] == [False]
 
 
 def test_records_holds_for_every_value_of_a_file() -> None:
@@ -143,7 +160,8 @@ def test_several_values_may_follow_one_another() -> None:
 )
 def test_what_is_no_json_is_a_bad_record_after_the_good_ones(data: bytes, good: int, line: int) -> None:
     records, fault = read(data)
-    assert fault == ""
+    cut_off = data.startswith(b"[") and not data.endswith((b"]", b"rest"))
+    assert ("ends in the middle" in fault) == cut_off
     assert [r.bad is None for r in records] == [True] * good + [False]
     assert records[-1].line == line
     assert (records[-1].bad or "").startswith("not JSON: ")

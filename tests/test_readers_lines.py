@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import DataFile, Reading, Record
-from evalspill_guard.readers import Role, open_records
+from evalspill_guard.readers import Role, lines, open_records
 
 BOM = b"\xef\xbb\xbf"
 
@@ -23,8 +23,21 @@ def read(name: str, data: bytes, role: Role = "train", **reading: Any) -> list[R
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data"
         path.write_bytes(data)
-        with open_records(DataFile(name, str(path)), Reading(**reading), role) as stream:
-            return list(stream)
+        found: list[Record] = []
+        _take(found, DataFile(name, str(path)), Reading(**reading), role)
+        return found
+
+
+def read_into(found: list[Record], name: str, data: bytes, **reading: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data"
+        path.write_bytes(data)
+        _take(found, DataFile(name, str(path)), Reading(**reading), "train")
+
+
+def _take(found: list[Record], file: DataFile, reading: Reading, role: Role) -> None:
+    with open_records(file, reading, role) as stream:
+        found.extend(stream)
 
 
 def leaves(name: str, data: bytes, role: Role = "train", **reading: Any) -> list[list[str]]:
@@ -103,10 +116,20 @@ def test_a_line_above_max_record_is_a_bad_record_that_ends_where_the_line_ends(l
     ]  # fmt: skip
 
 
-def test_of_a_line_above_max_record_only_its_beginning_is_held() -> None:
+def test_a_line_above_max_record_is_bad_and_still_searched() -> None:
     [record, _] = read("a.jsonl", b'"' + b"x" * 3_000_000 + b'"\n1\n', max_record=100)
-    assert len(record.leaves[0]) == 101
-    assert record.end == 3_000_003
+    assert record.leaves == ['"' + "x" * 3_000_000 + '"\n']
+    assert (record.end, record.bad) == (3_000_003, "above max_record (100 bytes)")
+
+
+def test_a_line_that_is_not_searched_to_its_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MOST", 1000)
+    found: list[Record] = []
+    with pytest.raises(Unreadable, match="not searched to its end"):
+        read_into(found, "a.jsonl", b'1\n"' + b"x" * 3_000_000 + b'"\n1\n', max_record=100)
+    assert [(r.line, r.start, r.end, r.bad is None) for r in found] == [
+        (1, 0, 2, True), (2, 2, 3_000_005, False), (3, 3_000_005, 3_000_007, True)
+    ]  # fmt: skip
 
 
 # --- byte ranges
@@ -243,7 +266,7 @@ def test_long_training_text_is_cut_between_characters_into_pieces_that_overlap(
     texts: list[str], limit: int, split: str
 ) -> None:
     data = "\n\n".join(texts).encode()
-    records = read("a.txt", data, max_record=limit, split=split)
+    records = read("a.txt", data, max_record=limit, overlap=limit // 2, split=split)
     assert {r.bad for r in records} <= {None}
     assert all(len(r.leaves[0].encode()) <= limit for r in records if r.leaves)
     assert [r.start for r in records] == sorted({r.start for r in records})
@@ -256,10 +279,16 @@ def test_long_training_text_is_cut_between_characters_into_pieces_that_overlap(
 
 def test_a_passage_across_a_cut_stands_whole_in_one_piece() -> None:
     data = b" ".join(b"w%04d" % number for number in range(1000))
-    pieces = [record.leaves[0] for record in read("a.txt", data, max_record=600)]
+    pieces = [record.leaves[0] for record in read("a.txt", data, max_record=600, overlap=300)]
     assert len(pieces) > 5
     for at in range(0, len(data) - 100, 6):
         assert any(data[at : at + 100].decode() in piece for piece in pieces)
+
+
+def test_pieces_are_never_so_small_that_a_row_of_the_overlap_fits_in_none() -> None:
+    data = b" ".join(b"w%04d" % number for number in range(1000))
+    pieces = [record.leaves[0] for record in read("a.txt", data, max_record=1, overlap=300)]
+    assert all(any(data[at : at + 200].decode() in piece for piece in pieces) for at in range(0, len(data) - 200, 6))
 
 
 def test_a_long_eval_text_is_a_bad_record() -> None:

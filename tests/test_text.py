@@ -134,6 +134,12 @@ def test_only_marks_and_the_letters_named_join_with_what_stands_before() -> None
     assert {c for c in seconds if unicodedata.category(c)[0] != "M"} <= {"\U00016d67"}
 
 
+@pytest.mark.parametrize("text", ["ㄱㅏ", "감사ㄳ ﾡￂ", "ᄀ㉠", "각ᆨ ｶﾞ", "\u1161ㅏ"])
+def test_letters_that_join_do_so_whatever_stands_beside_them(text: str) -> None:
+    assert words(text) == by_the_rules(text)
+    assert words(f"{text} e\u0301") == [*by_the_rules(text), "é"]
+
+
 def test_characters_folded_alone_give_the_words_of_the_whole_text() -> None:
     """Every code point between two letters, in one batch of records and each by the rule as it is written."""
     texts = [f"a{chr(code)}b" for code in range(0x80, 0x30000) if unicodedata.category(chr(code)) not in ("Cn", "Co")]

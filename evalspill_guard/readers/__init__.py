@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from evalspill_guard.errors import Unreadable
-from evalspill_guard.files import CHANGED, Source, open_source
 from evalspill_guard.model import DataFile, Reading, Record, Shard
 from evalspill_guard.readers.delimited import Csv
 from evalspill_guard.readers.document import Document, first_value_ends
 from evalspill_guard.readers.lines import JsonLines, Text, Tsv
+from evalspill_guard.readers.parquet import Arrow, Columnar, Parquet, group_starts
 from evalspill_guard.readers.stream import BOM, RecordStream
+from evalspill_guard.streams import CHANGED, Source, file_size, open_raw, open_source
 
 __all__ = ["READERS", "RecordStream", "kept_bytes", "open_records", "records_at", "shards_of", "values"]
 
@@ -22,21 +24,11 @@ SHARD_BYTES = 1 << 26
 Role = Literal["train", "eval"]
 
 
-class _Parquet(RecordStream):
-    format = "parquet"
-
-    def __iter__(self) -> Iterator[Record]:
-        raise Unreadable("Parquet is not read by this version; write JSON Lines")
-
-    def values(self) -> Iterator[object]:
-        return iter(self)
-
-
 READERS: Mapping[str, type[RecordStream]] = {
-    "jsonl": JsonLines, "json": Document, "csv": Csv, "tsv": Tsv, "txt": Text, "parquet": _Parquet,
+    "jsonl": JsonLines, "json": Document, "csv": Csv, "tsv": Tsv, "txt": Text, "parquet": Parquet, "arrow": Arrow,
 }  # fmt: skip
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv", ".txt": "txt",
-             ".md": "txt", ".text": "txt", ".parquet": "parquet"}  # fmt: skip
+             ".md": "txt", ".text": "txt", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}  # fmt: skip
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _ARRAY_OF_OBJECTS = re.compile(r"\[\s*\{")
 
@@ -56,6 +48,8 @@ def _format(file: DataFile, reading: Reading) -> str:
     if named not in ("json", "jsonl") or reading.records:
         return "json" if reading.records else named
     with open_source(file) as source:
+        if source.columnar:
+            return source.columnar
         first, second = _two_lines(source, reading.max_record)
     if not first:
         return named
@@ -79,21 +73,41 @@ def _two_lines(source: Source, limit: int) -> tuple[str, str]:
 
 
 def open_records(file: DataFile, reading: Reading, role: Role, start: int = 0, end: int | None = None) -> RecordStream:
-    """The records of a file, or those whose first byte lies in [start, end) of a plain JSON Lines file."""
-    reader = READERS["jsonl" if start else _format(file, reading)]
-    return reader(open_source(file, start, end), reading, role, start, end)
+    """The records of a file, or those whose first byte lies in [start, end) of plain JSON Lines or Parquet."""
+    form = _format_of_part(file) if start else _format(file, reading)
+    source = open_source(file, start, end)
+    try:
+        return READERS[source.columnar or form](source, reading, role, start, end)
+    except BaseException:
+        source.__exit__(None, None, None)
+        raise
+
+
+def _format_of_part(file: DataFile) -> str:
+    """Only files whose name says so are cut at row groups."""
+    return "parquet" if _format_by_name(file.path) == "parquet" else "jsonl"
 
 
 def shards_of(file: DataFile, reading: Reading) -> list[Shard]:
-    """The shards of a training file: the lines that begin in each 64 MiB of plain JSON Lines, else the whole file."""
+    """The shards of a training file: what begins in each 64 MiB of plain JSON Lines or Parquet, else the whole file."""
     try:
-        size = Path(file.real).stat().st_size
-        if size <= SHARD_BYTES or _format(file, reading) != "jsonl" or not _seekable(file):
-            return [Shard(file, reading)]
-        bounds = sorted({0, size, *_line_starts(file, range(SHARD_BYTES, size, SHARD_BYTES))})
+        size = file_size(file)
+        starts = _starts(file, reading, range(SHARD_BYTES, size, SHARD_BYTES))
     except (Unreadable, OSError):  # told when it is scanned
-        return [Shard(file, reading)]
-    return [Shard(file, reading, start, end) for start, end in pairwise(bounds)]
+        starts = []
+    bounds = sorted({0, size, *starts}) if starts else []
+    return [Shard(file, reading, start, end) for start, end in pairwise(bounds)] or [Shard(file, reading)]
+
+
+def _starts(file: DataFile, reading: Reading, places: Sequence[int]) -> list[int]:
+    """The first start of a line or row group at or after each of these places; none where it must be read whole."""
+    if not places:
+        return []
+    form = _format(file, reading)
+    if form == _format_of_part(file) == "parquet":
+        starts = group_starts(file)
+        return [start for place in places if (start := next((one for one in starts if one >= place), 0))]
+    return list(_line_starts(file, places)) if form == _format_of_part(file) == "jsonl" and _seekable(file) else []
 
 
 def _seekable(file: DataFile) -> bool:
@@ -103,7 +117,7 @@ def _seekable(file: DataFile) -> bool:
 
 def _line_starts(file: DataFile, places: Iterable[int]) -> Iterator[int]:
     """The first start of a line at or after each of these places."""
-    with Path(file.real).open("rb") as lines:
+    with io.BufferedReader(open_raw(file), 1 << 16) as lines:
         for place in places:
             lines.seek(place - 1)
             while (piece := lines.readline(1 << 20)) and not piece.endswith(b"\n"):
@@ -132,6 +146,8 @@ def records_at(file: DataFile, reading: Reading, role: Role, wanted: Sequence[tu
 
 
 def _found_again(stream: RecordStream, wanted: Sequence[tuple[int, int]]) -> Iterator[Record | None]:
+    if isinstance(stream, Columnar):
+        return stream.at({start for _, start in wanted})
     if not isinstance(stream, JsonLines):
         return _count_to(stream, wanted)
     if stream.source.seekable_lines:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import Record
-from evalspill_guard.readers.lines import LineStream, as_mapping, long_header
+from evalspill_guard.readers.lines import MOST, LineStream, as_mapping, long_header
 from evalspill_guard.readers.stream import BOM, bad, not_utf8
 
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
@@ -69,10 +69,15 @@ class _Taken:
         """Go on to the end of a row that is too long: the line that closes its last quote. Whether one does."""
         quotes = sum(part.count(b'"') for part in self.parts)
         while (quotes + self.stream.quotes) % 2:
-            _, _, raw, too_long = next(self.lines, (0, 0, b"", False))
-            if not raw:
+            try:
+                _, _, raw, too_long = next(self.lines)
+            except (StopIteration, Unreadable):
                 return False
             self._add(raw, too_long)
+            if self.size <= MOST:
+                self.parts.append(raw)
+            else:
+                self.stream.note_unsearched(self.line, len(raw))
             quotes += raw.count(b'"')
         return True
 

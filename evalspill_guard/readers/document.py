@@ -13,12 +13,20 @@ from evalspill_guard.fields import DECODER, Pairs, parse_path
 from evalspill_guard.model import Record
 from evalspill_guard.paths import Each, Key, Step
 from evalspill_guard.readers.stream import BOM, RecordStream, undecodable
+from evalspill_guard.text import words
 
+_LEAST_SEARCHED = 3  # words: no shorter row is looked for, so no shorter text beside the records matters
 MOST_BYTES = 1_000_000_000
 _SPACE = " \t\r\n"
 _BLOCK = 1 << 20
 _DEEP = "nested too deeply"
 Found = tuple[int, int, object, int]
+
+
+class Missing(str):
+    """What stands in the place of elements that a `records` path does not lead to."""
+
+    __slots__ = ()
 
 
 class _Walker:
@@ -71,8 +79,10 @@ class _Walker:
             yield from self._members(at, step, steps[1:])
         else:
             _, self.end = self.value(at)
+            yield at, self.end, Missing(f"no {'array' if isinstance(step, Each) else 'object'}"), self.arrays
 
     def _members(self, at: int, step: Key, rest: tuple[Any, ...]) -> Iterator[Found]:
+        begin, met = at, False
         at = self.space(at + 1)
         while self.text[at : at + 1] != "}":
             if self.text[at : at + 1] != '"':
@@ -83,6 +93,7 @@ class _Walker:
                 raise JSONDecodeError("Expecting ':' delimiter", self.text, at)
             at = self.space(at + 1)
             if name == step.name:
+                met = True
                 yield from self.below(at, rest)
             else:
                 _, self.end = self.value(at)
@@ -92,6 +103,8 @@ class _Walker:
                 if self.text[at : at + 1] == "}":
                     raise JSONDecodeError("Expecting property name", self.text, at)
         self.end = at + 1
+        if not met:
+            yield begin, self.end, Missing(f"no key {step.name!r}"), self.arrays
 
 
 class Document(RecordStream):
@@ -115,6 +128,8 @@ class Document(RecordStream):
                 rest = self.text[at:]
                 why = f"not JSON: {error.msg} (column {error.colno})"
                 yield Record(error.lineno, size, size + _bytes(rest), [rest], None, why)
+                if error.pos >= len(self.text.rstrip()) or error.msg.startswith("Unterminated"):
+                    raise Unreadable("the file ends in the middle of a value: get a whole copy", error.lineno) from None
         except RecursionError:
             raise Unreadable(_DEEP, line) from None
         if fault:
@@ -125,6 +140,8 @@ class Document(RecordStream):
         if end - start > self.reading.max_record:
             why = f"above max_record ({self.reading.max_record} bytes)"
             return Record(line, start, end, [raw], None, why, group)
+        if isinstance(value, Missing):
+            return Record(line, start, end, [raw], None, f"{value} here, where records looks for its rows", group)
         try:
             return Record(line, start, end, self.select.leaves(value), self.name_of(value), None, group)
         except ValueError:
@@ -133,7 +150,7 @@ class Document(RecordStream):
     def values(self) -> Iterator[object]:
         fault = self._load()
         with suppress(JSONDecodeError, RecursionError):
-            yield from (value for _, _, value, _ in self._found())
+            yield from (value for _, _, value, _ in self._found() if not isinstance(value, Missing))
         if fault:
             raise fault
 
@@ -191,7 +208,7 @@ class Document(RecordStream):
             value, end = walker.value(at)
 
     def _one_object(self, walker: _Walker, at: int, end: int, value: object) -> Iterator[Found]:
-        columns = _columns(value)
+        columns = _columns(value, least=1 if self.role == "eval" else 2)
         if columns is not None:
             self.clean_possible = False
             yield from ((at, at, row, 0) for row in columns)
@@ -199,6 +216,9 @@ class Document(RecordStream):
         named = [name for name, inner in _items(value) if isinstance(inner, list) and any(map(_is_object, inner))]
         if len(named) == 1:
             yield from walker.below(at, (Key(named[0]), Each()))
+            beside = Pairs([(name, inner) for name, inner in _items(value) if name != named[0]])
+            if self.role == "train" and len(words("\n".join(self.select.leaves(beside)))) >= _LEAST_SEARCHED:
+                yield end, end, beside, walker.arrays
         else:
             self.format = "stream"
             yield at, end, value, 0
@@ -222,11 +242,14 @@ def _items(value: object) -> list[tuple[str, object]]:
     return list(value.items()) if isinstance(value, dict) else value.pairs if isinstance(value, Pairs) else []
 
 
-def _columns(value: object) -> list[object] | None:
-    """Rows of a column-oriented object: of equally long arrays, or of objects with the same keys; else None."""
+def _columns(value: object, least: int) -> list[object] | None:
+    """Rows of a column-oriented object: of equally long arrays, or of objects with the same keys; else None.
+
+    One array alone may be one training record, but hardly one eval row: `least` is the number of columns that it takes.
+    """
     items = _items(value)
     kinds = {type(inner) for _, inner in items}
-    if not isinstance(value, dict) or len(items) < 2 or len(kinds) != 1:
+    if not isinstance(value, dict) or len(items) < least or len(kinds) != 1:
         return None
     inner: Any = [column for _, column in items]
     head = inner[0]

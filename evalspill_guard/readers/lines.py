@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.fields import Pairs, decode
-from evalspill_guard.model import Record
+from evalspill_guard.model import MAX_RECORD, Record
 from evalspill_guard.readers.stream import BOM, RecordStream, bad, not_utf8, undecodable
+from evalspill_guard.text import words
 
-_OVERLAP = 65_536
+MOST = 2 * MAX_RECORD  # of a record that is too long, so much is searched
 _HEAD = 65_536
 _LONG_CELL = 8  # words
 _Piece = tuple[int, int, bytes, int, bool]
@@ -18,13 +19,15 @@ _Piece = tuple[int, int, bytes, int, bool]
 class LineStream(RecordStream):
     """Raw lines of the byte range, with their line number and offset; lines end at a line feed only.
 
-    `unread` is the number of bytes by which the last line that was too long is longer than what was given of it.
+    A line above max_record is a bad record, but still searched. One above MOST is given in part: `unread` is the
+    number of bytes by which it is longer, and the stream ends with a fault, since the rest was not searched.
     """
 
     unread = 0
+    _unsearched: int | None = None
 
     def raw_lines(self) -> Iterator[tuple[int, int, bytes, bool]]:
-        """(line, start, bytes, too long); of a line that is too long only the first max_record bytes."""
+        """(line, start, bytes, whether the line is longer than max_record)."""
         stream, limit = self.source.stream, self.reading.max_record
         at = self.start
         if self.start:
@@ -32,17 +35,25 @@ class LineStream(RecordStream):
         while self.end is None or at < self.end:
             raw = stream.readline(limit + 1)
             if not raw:
-                return
-            size = len(raw)
+                break
             line = self.lines + 1
-            too_long = size > limit and not raw.endswith(b"\n")
+            too_long = len(raw) > limit and not raw.endswith(b"\n")
             if too_long:
-                self.unread = self._skip_rest()
-                size += self.unread
-            else:
-                self.lines += raw.endswith(b"\n")
+                raw += stream.readline(max(1, MOST - len(raw)))
+                if not raw.endswith(b"\n"):
+                    self.unread = self._skip_rest()
+                    self.note_unsearched(line, self.unread)
+            size = len(raw) + self.unread
+            self.lines += raw.endswith(b"\n")
             yield line, at, raw, too_long
-            at += size
+            at, self.unread = at + size, 0
+        if self._unsearched is not None:
+            raise Unreadable(f"a record above {MOST} bytes was not searched to its end: split it", self._unsearched)
+
+    def note_unsearched(self, line: int, size: int) -> None:
+        """So many bytes of the record on this line were passed over."""
+        if size and self._unsearched is None:
+            self._unsearched = line
 
     def _skip_to_line_start(self) -> int:
         """The source was opened a byte early: a range that begins at a line's start begins with that line."""
@@ -119,7 +130,6 @@ class Tsv(LineStream):
         for line, start, raw, value in self._rows():
             if isinstance(value, str):
                 yield bad(line, start, start + len(raw) + self.unread, raw, value)
-                self.unread = 0
             else:
                 yield Record(line, start, start + len(raw), self.select.leaves(value), self.name_of(value))
         if self._doubt:
@@ -160,7 +170,7 @@ def _cells(line: bytes) -> list[str]:
 
 def long_header(cells: list[str], line: int) -> Unreadable | None:
     """Whether the first row looks like data, though nothing says that there is no header."""
-    if any(len(cell.split()) > _LONG_CELL for cell in cells):
+    if any(len(words(cell)) > _LONG_CELL for cell in cells):
         return Unreadable("the first row looks like data, not like a header: set header: true or false", line)
     return None
 
@@ -205,7 +215,7 @@ class Text(LineStream):
     def _lines(self) -> Iterator[tuple[int, int, bytes, bool, bool]]:
         """(line, start, bytes, whether it begins here, whether it is blank); of long ones max_record bytes at once."""
         at, begins = 0, True
-        while raw := self.source.stream.readline(self.reading.max_record):
+        while raw := self.source.stream.readline(self._limit):
             text = raw if at else raw.removeprefix(BOM)
             yield self.lines + 1, at, raw, begins, begins and not text.strip()
             begins = raw.endswith(b"\n")
@@ -226,7 +236,7 @@ class Text(LineStream):
                 first, start = line, at
             held += raw
             size = size if blank else len(held)
-            while len(held) > self.reading.max_record:
+            while len(held) > self._limit:
                 cut, back = self._cut(held)
                 yield first, start, bytes(held[:cut]), min(size, cut), False
                 first, start, whole = first + held.count(b"\n", 0, back), start + back, False
@@ -236,10 +246,16 @@ class Text(LineStream):
 
     def _cut(self, held: bytearray) -> tuple[int, int]:
         """Where a piece ends, and where the next one begins, both between characters."""
-        limit = self.reading.max_record
-        cut = _between_characters(held, limit) or limit
-        overlap = 0 if self.role == "eval" else min(_OVERLAP, limit // 2)
+        cut = _between_characters(held, self._limit) or self._limit
+        overlap = 0 if self.role == "eval" else self.reading.overlap
         return cut, _between_characters(held, max(0, cut - overlap)) or cut
+
+    @property
+    def _limit(self) -> int:
+        """Bytes of a piece; in training data at least twice the overlap, so that each goes on."""
+        return (
+            self.reading.max_record if self.role == "eval" else max(self.reading.max_record, 2 * self.reading.overlap)
+        )
 
 
 def _between_characters(text: bytearray, at: int) -> int:

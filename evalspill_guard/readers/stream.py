@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from evalspill_guard.fields import Selector
-from evalspill_guard.files import Source
 from evalspill_guard.model import Reading, Record
+from evalspill_guard.streams import Source
 
 BOM = b"\xef\xbb\xbf"
 
@@ -20,6 +20,7 @@ class RecordStream:
 
     format = ""
     clean_possible = True
+    has_lines = True
 
     def __init__(self, source: Source, reading: Reading, role: str, start: int = 0, end: int | None = None) -> None:
         self.source, self.reading, self.role, self.start, self.end = source, reading, role, start, end

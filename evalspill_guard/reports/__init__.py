@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -34,6 +35,8 @@ RUN_REPORTS: dict[str, Callable[[RunResult], bytes]] = {
 }
 """The reports of the whole run, by file name."""
 
+CLEAN = "clean"
+
 CI_REPORTS: dict[str, Callable[[RunResult, str], bytes]] = {
     "results.sarif": sarif,
     "junit.xml": junit,
@@ -41,6 +44,17 @@ CI_REPORTS: dict[str, Callable[[RunResult, str], bytes]] = {
     "summary.md": summary,
 }
 """The reports of the whole run for CI systems, by file name; they never hold row text."""
+
+
+def is_report(path: Path, folder: Path) -> bool:
+    """Whether a file below a report or cache folder is one that this tool writes there."""
+    try:
+        parts = path.resolve().relative_to(folder.resolve()).parts
+    except ValueError:
+        return False
+    in_check = len(parts) > 1 and (parts[1] in REPORTS or parts[1] == CLEAN)
+    in_cache = len(parts) > 2 and re.fullmatch(r"v[0-9]+", parts[0]) is not None
+    return parts[0] in (*RUN_REPORTS, *CI_REPORTS) or parts[0].startswith(".") or in_check or in_cache
 
 
 def base_of(folder: Path) -> str:

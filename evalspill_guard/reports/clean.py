@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Protocol
 
 import xxhash
 
 from evalspill_guard.errors import Unreadable
-from evalspill_guard.files import compress, encode_like, open_source
 from evalspill_guard.model import CheckResult, DataFile, InputFile, RowScore, RunResult
 from evalspill_guard.readers import kept_bytes
+from evalspill_guard.readers.parquetclean import kept_rows
+from evalspill_guard.remote import is_remote
+from evalspill_guard.streams import compress, encode_like, open_raw, open_source
 
 FORMATS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".md", ".text", ".parquet"})
 COMPRESSIONS = frozenset({".gz", ".bz2", ".xz", ".zst"})
@@ -59,6 +62,8 @@ def kept(score: RowScore) -> bool:
 def clean_path(path: str) -> str:
     """Where the clean file of an input stands below `clean/`; always inside it."""
     named = {"..": "_up", "/": "_root", "//": "_root"}
+    if is_remote(path):
+        path = "_" + path.replace("://", "/", 1).replace(":", "_")
     *folders, name = PurePosixPath(path).parts
     return "/".join([*(named.get(folder, folder) for folder in folders), clean_name(name)])
 
@@ -94,13 +99,17 @@ def _clean(one: CleanInput, scores: Sequence[RowScore]) -> Iterator[bytes]:
 
 
 def _scanned_bytes(one: CleanInput) -> bytes:
-    raw = Path(one.file.real).read_bytes()
-    if xxhash.xxh3_128_hexdigest(raw) != one.seen.digest:
+    with io.BufferedReader(open_raw(one.file)) as raw:
+        data = raw.read()
+    if xxhash.xxh3_128_hexdigest(data) != one.seen.digest:
         raise InputChanged(one.file.path)
-    return raw
+    return data
 
 
 def _without_flagged(one: CleanInput, scores: Sequence[RowScore]) -> Iterator[bytes]:
+    if one.format == "parquet":
+        yield from kept_rows(one.file, one.seen.digest, list(map(kept, scores)))
+        return
     with open_source(one.file) as source:
         data = source.stream.read()
         if source.digest() != one.seen.digest:

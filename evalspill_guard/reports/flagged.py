@@ -16,6 +16,7 @@ from urllib.parse import quote
 import orjson
 
 from evalspill_guard.model import CheckResult, Problem, RowScore, RunResult
+from evalspill_guard.remote import is_remote
 from evalspill_guard.reports.table import decimal
 from evalspill_guard.sink import encodable, safe
 
@@ -127,7 +128,7 @@ def short(text: str, limit: int = _MAX_NAME) -> str:
 
 def located(base: str, path: str) -> str:
     """A path relative to the config as one relative to the repository."""
-    return posixpath.normpath(posixpath.join(base, path)) if base else path
+    return posixpath.normpath(posixpath.join(base, path)) if base and not is_remote(path) else path
 
 
 def uri(path: str) -> str:
@@ -136,7 +137,7 @@ def uri(path: str) -> str:
         raw = path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raw = encodable(path).encode()
-    return quote(raw, safe="/")
+    return quote(raw, safe="/:" if is_remote(path) else "/")
 
 
 def problem_key(problem: Problem, occurrence: int = 1) -> str:

@@ -31,17 +31,29 @@ def lengths(check: CheckResult) -> str:
 
 
 def not_checked(check: CheckResult) -> str:
-    """How many rows nothing is known about, and why."""
-    parts = {
-        "too short to score": check.count("too-short"),
+    """How many rows were not scored and why; how many of these were looked for as a whole, and how many not at all."""
+    reasons = {
+        "too short": check.count("too-short"),
         "hardly more than boilerplate": check.count("boilerplate-only"),
         "without text": check.count("no-text"),
     }
-    total = sum(parts.values())
+    total = sum(reasons.values())
     if not total:
-        return "Every row was checked."
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in parts.items() if count)
-    return f"{_rows(total)} {'was' if total == 1 else 'were'} not checked: {reasons}."
+        return "Every row was scored or found whole."
+    named = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+    return f"{_rows(total)} {_were(total)} not scored ({named}): {_looked_for(total, check.unchecked)}."
+
+
+def _looked_for(total: int, unchecked: int) -> str:
+    """What is known of rows that were not scored."""
+    searched = total - unchecked
+    if not unchecked:
+        return "looked for as a whole only, and not found"
+    unknown = f"not looked for, so nothing is known of {'it' if unchecked == 1 else 'them'}"
+    if not searched:
+        return unknown
+    known = f"{searched:,} {_were(searched)} looked for as a whole only, and not found"
+    return f"{known}; {unchecked:,} {_were(unchecked)} {unknown}"
 
 
 def figures(check: CheckResult) -> list[tuple[str, int, str]]:
@@ -52,10 +64,10 @@ def figures(check: CheckResult) -> list[tuple[str, int, str]]:
         ("Dirty", check.count("dirty"), "share at least one run with the training data"),
         ("Clean", check.count("clean"), "share none"),
         ("Found whole", check.count("whole"), "too short to score, but the whole row stands in a training record"),
-        ("Too short", check.count("too-short"), "too short to score, and not found whole"),
+        ("Too short", check.count("too-short"), "too short to score, and not found whole where looked for"),
         ("Boilerplate only", check.count("boilerplate-only"), "hardly a word outside template text"),
         ("No text", check.count("no-text"), "no words in the compared fields"),
-        ("Not looked for", check.unchecked, "of the three above: not searched in any way"),
+        ("Not looked for", check.unchecked, "of the three above: nothing is known of these rows"),
         ("Flagged", check.flagged, "at or past flag_at, or found whole"),
         ("Accepted", check.accepted, "flagged, and accepted in the baseline"),
         ("Boilerplate runs", check.boilerplate_runs, "runs shared by many training records and many rows: not counted"),
@@ -65,6 +77,10 @@ def figures(check: CheckResult) -> list[tuple[str, int, str]]:
 
 def _rows(count: int) -> str:
     return f"{count:,} row" if count == 1 else f"{count:,} rows"
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def _are(count: int) -> str:

@@ -1,0 +1,166 @@
+"""Ways in which a leak could pass unseen, each of them closed: none of these ends in exit 0."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import world
+
+Q = " ".join(f"word{number}" for number in range(25))
+
+
+def repository(folder: Path, train: object = "nothing of the kind stands here", extra: str = "") -> Path:
+    world.jsonl(folder / "train.jsonl", [train if isinstance(train, dict) else {"text": train}])
+    world.jsonl(folder / "eval.jsonl", [{"question": Q}, {"question": Q.replace("word", "other")}])
+    return world.config(folder, extra)
+
+
+def test_data_in_the_report_folder_do_not_go_unnoticed(tmp_path: Path) -> None:
+    repository(tmp_path)
+    world.jsonl(tmp_path / "data/sub/leak.jsonl", [{"text": Q}])
+    world.jsonl(tmp_path / "data/fine.jsonl", [{"text": "fine"}])
+    world.config(tmp_path, train="'data/**/*.jsonl'")
+    for _ in range(2):
+        assert world.check(tmp_path, "--reports-dir", str(tmp_path / "data/sub")) == 3
+    assert json.loads((tmp_path / "data/sub/report.json").read_bytes())["problems"][0]["path"] == "data/sub/leak.jsonl"
+
+
+def test_reports_of_another_run_are_no_training_data(tmp_path: Path) -> None:
+    repository(tmp_path)
+    world.config(tmp_path, train="['**/*.jsonl', '!eval.jsonl']")
+    assert world.check(tmp_path) == 0
+    assert world.check(tmp_path, "--reports-dir", str(tmp_path / "elsewhere")) == 0
+    assert world.check(tmp_path) == 1, "a folder that nothing names is data like any other"
+
+
+def test_a_dvc_folder_that_was_not_pulled_is_told(tmp_path: Path) -> None:
+    repository(tmp_path)
+    world.jsonl(tmp_path / "data/fine.jsonl", [{"text": "fine"}])
+    (tmp_path / "data/shard2.dvc").write_text("outs:\n- path: shard2\n")
+    (tmp_path / "data/model.bin.dvc").write_text("outs:\n- path: model.bin\n")
+    world.config(tmp_path, train="'data/**/*.jsonl'")
+    assert world.check(tmp_path) == 3
+    assert [path for path, _, _ in world.problems(tmp_path)] == ["data/shard2"]
+
+
+@pytest.mark.parametrize("key", ["null", '""', '"z z"'])
+def test_a_key_that_looks_like_the_path_does_not_hide_the_path(tmp_path: Path, key: str) -> None:
+    repository(tmp_path)
+    (tmp_path / "train.jsonl").write_text(f'{{"a.b": {key}, "a": {{"b": "{Q}"}}}}\n')
+    (tmp_path / "evalspill.yaml").write_text(
+        "version: 1\ntrain: {files: train.jsonl, fields: [a.b]}\neval: {files: eval.jsonl, fields: question}\n"
+    )
+    assert world.check(tmp_path) == 1
+
+
+def test_a_json_array_that_is_cut_off_is_not_one_bad_record_among_many(tmp_path: Path) -> None:
+    repository(tmp_path)
+    (tmp_path / "train.json").write_text("[" + '{"text": "fine"},' * 200 + '{"text": "word0 wor')
+    world.config(tmp_path, "on_bad_record: skip\n", train="train.json")
+    assert world.check(tmp_path) == 3
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.parametrize("size", range(1, 10))
+def test_a_compressed_file_of_a_few_bytes_is_cut_off(tmp_path: Path, suffix: str, size: int) -> None:
+    magic = {"gz": b"\x1f\x8b\x08\0\0\0\0\0\0\xff", "bz2": b"BZh91AY&SY", "xz": b"\xfd7zXZ\0\0\4\xe6\xd6",
+             "zst": b"\x28\xb5\x2f\xfd\x24\x00\x01\x00\x00\x99"}[suffix]  # fmt: skip
+    repository(tmp_path)
+    (tmp_path / f"train.txt.{suffix}").write_bytes(magic[:size])
+    world.config(tmp_path, train=f"[train.jsonl, train.txt.{suffix}]")
+    assert world.check(tmp_path) == 3
+
+
+@pytest.mark.parametrize("form", [{"question": [Q, "r two", "r three"]}, {"question": {"0": Q, "1": "r two"}}])
+def test_an_eval_file_of_one_column_has_a_row_for_each_value(tmp_path: Path, form: object) -> None:
+    repository(tmp_path, Q)
+    (tmp_path / "eval.json").write_text(json.dumps(form))
+    world.config(tmp_path, "max_unchecked: 100%\n", evals="eval.json")
+    assert world.check(tmp_path) == 1
+
+
+def test_training_text_beside_the_only_array_of_objects_is_searched(tmp_path: Path) -> None:
+    repository(tmp_path)
+    (tmp_path / "train.json").write_text(json.dumps({"question": Q, "answers": [{"text": "one"}, {"text": "two"}]}))
+    world.config(tmp_path, train="train.json")
+    assert world.check(tmp_path) == 1
+
+
+@pytest.mark.parametrize("name", ["train.jsonl", "train.csv", "train.tsv", "train.txt"])
+def test_a_record_above_max_record_is_searched_to_its_end(tmp_path: Path, name: str) -> None:
+    repository(tmp_path)
+    long = "filler " * 300 + Q
+    line = json.dumps({"text": long}) if name.endswith("jsonl") else long
+    (tmp_path / name).write_text("text\n" * (not name.endswith("jsonl")) + "1\n\n" * 200 + line + "\n")
+    (tmp_path / "evalspill.yaml").write_text(
+        f"version: 1\ntrain: {{files: {name}, max_record: 1000}}\neval: {{files: eval.jsonl, fields: question}}\n"
+        "on_bad_record: skip\n"
+    )
+    assert world.check(tmp_path) == 1
+
+
+def test_a_row_longer_than_the_usual_overlap_is_whole_in_one_piece_of_long_text(tmp_path: Path) -> None:
+    row = " ".join(f"long{number}" for number in range(15_000))
+    world.jsonl(tmp_path / "eval.jsonl", [{"question": row}])
+    (tmp_path / "train.txt").write_text("x " * 40_000 + row + " y" * 40_000)
+    (tmp_path / "evalspill.yaml").write_text(
+        "version: 1\ntrain: {files: train.txt, max_record: 100000}\neval: {files: eval.jsonl, fields: question}\n"
+    )
+    assert world.check(tmp_path) == 1
+    assert [row["longest"] for row in world.csv_rows(tmp_path, "contamination-report.csv")] == ["15000"]
+
+
+@pytest.mark.parametrize("hard", ["", "e\u0301"])
+def test_what_stands_in_other_records_does_not_change_the_words_of_one(tmp_path: Path, hard: str) -> None:
+    row = "감사ㄳ ㄱㅏ " + " ".join(f"w{number}" for number in range(12))
+    world.jsonl(tmp_path / "eval.jsonl", [{"question": row}])
+    world.jsonl(tmp_path / "train.jsonl", [{"text": row}, {"text": f"another record {hard}"}])
+    world.config(tmp_path, "n: 13\n")
+    assert world.check(tmp_path) == 1
+
+
+def test_a_headerless_csv_in_a_script_without_spaces_is_doubted(tmp_path: Path) -> None:
+    row = "小明有十二个苹果他给了小红五个之后又买了七个请问现在他一共有多少个苹果"
+    (tmp_path / "train.csv").write_text(f"{row},1\n别的文字,2\n")
+    world.jsonl(tmp_path / "eval.jsonl", [{"question": row}])
+    world.config(tmp_path, train="train.csv")
+    assert world.check(tmp_path) == 3
+
+
+@pytest.mark.parametrize(
+    "extra",
+    ["flag_at: {}\n", "fail_over: 1.0\n", "baseline: nope.jsonl\n", 'ignore: ["a\\0b"]\n', "ignore: &x [*x]\n"],
+)
+def test_settings_that_would_open_the_gate_by_mistake_are_refused(tmp_path: Path, extra: str) -> None:
+    repository(tmp_path, extra=extra)
+    assert world.check(tmp_path) == 2
+
+
+@pytest.mark.parametrize("mark", ["'\\t'", "'\"'", '"\\n"', "ab"])
+def test_a_delimiter_is_one_character_that_can_part_cells(tmp_path: Path, mark: str) -> None:
+    repository(tmp_path)
+    (tmp_path / "evalspill.yaml").write_text(
+        f"version: 1\ntrain: {{files: train.jsonl, delimiter: {mark}}}\neval: {{files: eval.jsonl, fields: question}}\n"
+    )
+    assert world.check(tmp_path) == 2
+
+
+def test_two_eval_files_whose_reports_would_be_one_are_told(tmp_path: Path) -> None:
+    repository(tmp_path)
+    for name in (b"a\xff.jsonl", b"a\xfe.jsonl"):
+        folder = bytes(tmp_path / "v")
+        Path(tmp_path / "v").mkdir(exist_ok=True)
+        with open(folder + b"/" + name, "w") as file:  # noqa: PTH123
+            file.write(json.dumps({"question": Q}) + "\n")
+    world.config(tmp_path, evals="'v/*.jsonl'")
+    assert world.check(tmp_path) == 3
+
+
+def test_the_longest_passage_of_a_repeated_word_is_exact(tmp_path: Path) -> None:
+    world.jsonl(tmp_path / "eval.jsonl", [{"question": "a " * 2500 + "b"}])
+    world.jsonl(tmp_path / "train.jsonl", [{"text": "a " * 3000 + "c"}])
+    world.config(tmp_path)
+    assert world.check(tmp_path) == 1
+    assert [row["longest"] for row in world.csv_rows(tmp_path, "contamination-report.csv")] == ["2500"]
