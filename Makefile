@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-scale integration-tools clean
 
 demo: .venv/demo
 	@code=0; $(BIN)/evalspill-guard check -c examples/evalspill.yaml || code=$$?; \
@@ -21,6 +21,13 @@ lint: .venv/test
 bench: .venv/test
 	$(BIN)/python benchmarks/bench.py
 
+bench-scale: .venv/test
+	$(BIN)/python benchmarks/scale.py
+
+# What tests/integration starts; without it those tests are skipped, each with its reason.
+integration-tools:
+	bash ci/install-integration.sh
+
 .venv/demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
@@ -32,4 +39,4 @@ bench: .venv/test
 	@touch $@ .venv/demo
 
 clean:
-	rm -rf .venv examples/evalspill-reports benchmarks/data benchmarks/.venv
+	rm -rf .venv .integration examples/evalspill-reports benchmarks/data benchmarks/.venv

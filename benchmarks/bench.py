@@ -53,7 +53,7 @@ def speed(data: Data, turns: int) -> list[Goal]:
     """The four ways through the same file, and the same file as gzip."""
     loop = [sys.executable, str(HERE / "plain_loop.py"), str(data.train), str(data.eval), "13"]
     floor = [sys.executable, str(HERE / "floor.py"), str(data.train)]
-    rival = [*peer(), "contamination", "--train", str(data.train), "--eval", str(data.eval), "--methods", "ngram"]
+    rival = [*peer(), "contamination", "--train", str(data.train), "--eval", str(data.eval)]
     rival += ["--train-field", "text", "--eval-field", "question", "--max-contamination", "1"]
     ours, zipped, bottom, plain = in_turn([check(data, data.train), check(data, data.zipped), floor, loop], turns)
     (other,) = in_turn([rival], max(3, turns // 2))

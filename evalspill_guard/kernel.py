@@ -38,7 +38,7 @@ class _Powers:
 
     def up_to(self, count: int) -> tuple[Hashes, Hashes]:
         if len(self._up) < count:
-            size = max(count, 1 << 16)
+            size = 1 << max(16, count.bit_length())
             self._up, self._down = _powers(_BASE, size), _powers(_UNBASE, size)
         return self._up[:count], self._down[:count]
 
@@ -81,11 +81,18 @@ class Batch:
 
 def batch(texts: Sequence[Sequence[str]]) -> Batch:
     """Normalise texts, each given by its leaves, and hash their words."""
-    ends = sum(map(len, texts)) - sum(map(bool, texts))
     buffer, order = _joined([LEAF_END.join(leaves) for leaves in texts])
-    if buffer.count(RECORD_END.encode()) != len(texts) or buffer.count(LEAF_END.encode()) != ends:
+    borders = _borders(buffer)
+    leaves = sum(map(len, texts)) + len(texts) - sum(map(bool, texts))
+    if len(borders) != leaves or np.count_nonzero(np.frombuffer(buffer, np.uint8)[borders] == 0) != len(texts):
         buffer, order = _joined([LEAF_END.join(map(without_ends, leaves)) for leaves in texts])
-    return _hashed(buffer, np.array(order, dtype=np.int64))
+        borders = _borders(buffer)
+    return _hashed(buffer, borders, np.array(order, dtype=np.int64))
+
+
+def _borders(buffer: bytes) -> npt.NDArray[np.intp]:
+    """Where leaves and texts end."""
+    return np.flatnonzero(np.frombuffer(buffer, dtype=np.uint8) < 2)
 
 
 def _joined(texts: Sequence[str]) -> tuple[bytes, list[int]]:
@@ -96,7 +103,7 @@ def _joined(texts: Sequence[str]) -> tuple[bytes, list[int]]:
     return b"".join([b" ", *parts, _PAD]), plain + other
 
 
-def _hashed(buffer: bytes, order: Places) -> Batch:
+def _hashed(buffer: bytes, borders: npt.NDArray[np.intp], order: Places) -> Batch:
     data = np.frombuffer(buffer, dtype=np.uint8)
     inside = data > 0x20
     edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
@@ -105,7 +112,6 @@ def _hashed(buffer: bytes, order: Places) -> Batch:
     up, _ = _POWERS.up_to(len(hashes))
     sums = np.zeros(len(hashes) + 1, dtype=np.uint64)
     np.cumsum(hashes * up, out=sums[1:])
-    borders = np.flatnonzero(data < 2)
     first_words = np.searchsorted(starts, borders)
     leaves = np.concatenate(([0], first_words))
     texts = np.concatenate(([0], first_words[data[borders] == 0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,12 +10,11 @@ import numpy as np
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.index import Ids, RunIndex
 from evalspill_guard.kernel import batch
-from evalspill_guard.model import Problem, Record, Shard, Stamp
+from evalspill_guard.model import Problem, Shard, Stamp
 from evalspill_guard.readers import open_records
+from evalspill_guard.readers.batches import RecordBatch
 
 KEPT_PLACES = 4
-_BATCH_BYTES = 800_000
-_BATCH_RECORDS = 4096
 _PENDING = 1_000_000
 _EMPTY = np.empty(0, dtype=np.int64)
 _NO_PLACES = np.empty((0, 4), dtype=np.int64)
@@ -105,37 +104,17 @@ class _Scan:
         self.records = self.empty = self.bad = 0
         self.bad_records: list[BadRecord] = []
 
-    def take(self, records: list[Record]) -> None:
-        texts = batch([record.leaves for record in records])
+    def take(self, records: RecordBatch) -> None:
+        texts = batch(records.leaves)
         self.empty += int((np.diff(texts.texts) == 0).sum())
         ids, where = self.index.found_in(texts)
         if len(ids):
-            lines = np.array([record.line for record in records], dtype=np.int64)
-            starts = np.array([record.start for record in records], dtype=np.int64)
+            lines, starts = (np.array(places, dtype=np.int64) for places in records.places())
             self.tally.add(ids, lines[where], starts[where], where + self.records)
-        self.records += len(records)
-        bad = [BadRecord(record.line, record.bad) for record in records if record.bad is not None]
-        self.bad += len(bad)
-        self.bad_records += bad[: _LISTED_BAD - len(self.bad_records)]
-
-
-def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Lists of records of about the same amount of text; a fault comes after the records before it."""
-    waiting: list[Record] = []
-    size = 0
-    try:
-        for record in records:
-            waiting.append(record)
-            size += record.end - record.start
-            if size > _BATCH_BYTES or len(waiting) >= _BATCH_RECORDS:
-                yield waiting
-                waiting, size = [], 0
-    except Unreadable:
-        if waiting:
-            yield waiting
-        raise
-    if waiting:
-        yield waiting
+        self.records += len(records.leaves)
+        self.bad += len(records.bad)
+        room = _LISTED_BAD - len(self.bad_records)
+        self.bad_records += [BadRecord(line, what) for line, what in records.bad[:room]]
 
 
 def _ignore(_: int) -> None:
@@ -153,7 +132,7 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
         with open_records(shard.file, shard.reading, "train", shard.start, shard.end) as stream:
             opened, stamp = True, stream.source.stamp
             try:
-                for records in _batches(stream):
+                for records in stream.batches():
                     scan.take(records)
                     progress(stream.source.raw_bytes)
             finally:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.fields import Pairs, decode
 from evalspill_guard.model import MAX_RECORD, Record
+from evalspill_guard.readers.batches import OfLines, RecordBatch, batched
 from evalspill_guard.readers.stream import BOM, RecordStream, bad, not_utf8, undecodable
 from evalspill_guard.text import words
 
 MOST = 2 * MAX_RECORD  # of a record that is too long, so much is searched
 _HEAD = 65_536
 _LONG_CELL = 8  # words
+_BLOCK = 1 << 20
 _Piece = tuple[int, int, bytes, int, bool]
+RawLine = tuple[int, int, bytes, bool]
+"""(line, start, bytes, whether it is longer than max_record)"""
 
 
 class LineStream(RecordStream):
@@ -26,27 +30,40 @@ class LineStream(RecordStream):
     unread = 0
     _unsearched: int | None = None
 
-    def raw_lines(self) -> Iterator[tuple[int, int, bytes, bool]]:
-        """(line, start, bytes, whether the line is longer than max_record)."""
-        stream, limit = self.source.stream, self.reading.max_record
-        at = self.start
-        if self.start:
-            at += self._skip_to_line_start()
+    def raw_lines(self) -> Iterator[RawLine]:
+        """The lines of the range, one by one."""
+        at = self._first_line()
         while self.end is None or at < self.end:
-            raw = stream.readline(limit + 1)
+            raw = self.source.stream.readline(self.reading.max_record + 1)
             if not raw:
                 break
-            line = self.lines + 1
-            too_long = len(raw) > limit and not raw.endswith(b"\n")
-            if too_long:
-                raw += stream.readline(max(1, MOST - len(raw)))
-                if not raw.endswith(b"\n"):
-                    self.unread = self._skip_rest()
-                    self.note_unsearched(line, self.unread)
-            size = len(raw) + self.unread
-            self.lines += raw.endswith(b"\n")
-            yield line, at, raw, too_long
-            at, self.unread = at + size, 0
+            line = self._finished(at, raw)
+            yield line
+            at += self._size(line)
+        self._tell_unsearched()
+
+    def _first_line(self) -> int:
+        """Where the first line begins; the source was opened a byte early, and is read up to there."""
+        return self.start and self.start + self._skip_rest(count=False) - 1
+
+    def _finished(self, at: int, raw: bytes) -> RawLine:
+        """A line of which at least the first max_record + 1 bytes were read, if it has so many."""
+        line = self.lines + 1
+        too_long = len(raw) > self.reading.max_record and not raw.endswith(b"\n")
+        if too_long:
+            raw += self.source.stream.readline(max(1, MOST - len(raw)))
+            if not raw.endswith(b"\n"):
+                self.unread = self._skip_rest()
+                self.note_unsearched(line, self.unread)
+        self.lines += raw.endswith(b"\n")
+        return line, at, raw, too_long
+
+    def _size(self, line: RawLine) -> int:
+        """Bytes that a line takes in the file, with those of it that were passed over."""
+        size, self.unread = len(line[2]) + self.unread, 0
+        return size
+
+    def _tell_unsearched(self) -> None:
         if self._unsearched is not None:
             raise Unreadable(f"a record above {MOST} bytes was not searched to its end: split it", self._unsearched)
 
@@ -54,10 +71,6 @@ class LineStream(RecordStream):
         """So many bytes of the record on this line were passed over."""
         if size and self._unsearched is None:
             self._unsearched = line
-
-    def _skip_to_line_start(self) -> int:
-        """The source was opened a byte early: a range that begins at a line's start begins with that line."""
-        return self._skip_rest(count=False) - 1
 
     def _skip_rest(self, count: bool = True) -> int:
         size = 0
@@ -85,7 +98,50 @@ class JsonLines(LineStream):
         """The records that begin at these offsets; the lines between are not parsed."""
         return self._records(line for line in self.raw_lines() if line[1] in starts)
 
-    def _records(self, lines: Iterator[tuple[int, int, bytes, bool]]) -> Iterator[Record]:
+    def batches(self) -> Iterator[RecordBatch]:
+        """Whole blocks of lines, where no line of one can be too long before its end is found."""
+        return self._by_block() if self.reading.max_record >= _BLOCK else super().batches()
+
+    def _by_block(self) -> Iterator[RecordBatch]:
+        at, rest = self._first_line(), b""
+        try:
+            while block := self.source.stream.read1(self._wanted(at + len(rest))):
+                cut = block.rfind(b"\n") + 1
+                whole, rest = (rest + block[:cut], block[cut:]) if cut else (b"", rest + block)
+                if whole:
+                    yield from self._batch(at, whole)
+                    at += len(whole)
+                if len(rest) > self.reading.max_record:
+                    line = self._finished(at, rest)
+                    yield from batched(self._records([line]))
+                    at, rest = at + self._size(line), b""
+        except Unreadable:
+            if rest:
+                yield from batched(self._records([(self.lines + 1, at, rest, False)]))
+            raise
+        if rest:
+            rest += self.source.stream.readline(max(1, self.reading.max_record + 1 - len(rest)))
+            yield from batched(self._records([self._finished(at, rest)]))
+        self._tell_unsearched()
+
+    def _wanted(self, at: int) -> int:
+        return _BLOCK if self.end is None else max(0, min(_BLOCK, self.end - at))
+
+    def _batch(self, at: int, whole: bytes) -> Iterator[RecordBatch]:
+        """Lines that end in a line feed; where one of them is not plain good JSON they are read one by one."""
+        lines, first = whole.split(b"\n"), self.lines + 1
+        lines.pop()
+        self.lines += len(lines)
+        try:
+            if len(lines[0]) > self.reading.max_record or (not at and whole.startswith(BOM)):
+                raise ValueError
+            leaves = list(map(self.select.from_json, lines))
+        except ValueError:
+            yield from batched(self._records(_numbered(lines, first, at, self.reading.max_record)))
+        else:
+            yield OfLines(leaves, (), lines, first, at)
+
+    def _records(self, lines: Iterable[RawLine]) -> Iterator[Record]:
         select, plain, named = self.select.from_json, self.role == "train" or self._id is None, self.name_of
         for line, start, raw, too_long in lines:
             end = start + len(raw)
@@ -111,6 +167,12 @@ class JsonLines(LineStream):
                 yield decode(raw[3:] if not start and raw.startswith(BOM) else raw)
             except ValueError:
                 continue
+
+
+def _numbered(lines: Iterable[bytes], first: int, at: int, most: int) -> Iterator[RawLine]:
+    for number, line in enumerate(lines, start=first):
+        yield number, at, line + b"\n", len(line) > most
+        at += len(line) + 1
 
 
 def _why(raw: bytes, start: int, error: ValueError) -> str:

@@ -7,6 +7,7 @@ from types import TracebackType
 
 from evalspill_guard.fields import Selector
 from evalspill_guard.model import Reading, Record
+from evalspill_guard.readers.batches import RecordBatch, batched
 from evalspill_guard.streams import Source
 
 BOM = b"\xef\xbb\xbf"
@@ -39,6 +40,10 @@ class RecordStream:
 
     def __iter__(self) -> Iterator[Record]:
         raise NotImplementedError
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """The same records, many at once."""
+        return batched(self)
 
     def __enter__(self) -> RecordStream:
         return self
