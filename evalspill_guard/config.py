@@ -84,11 +84,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Where the reports go, whose text may appear in them, and whether clean files are written."""
+    """Where the reports go, whose text may appear in them, whether clean files are written, and whether the training
+    records that hold flagged rows are listed."""
 
     dir: str = "evalspill-reports"
     text: Literal["full", "eval", "none"] = "full"
     clean: bool = True
+    training: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +312,7 @@ _check_name = _kind(
 _CHECK: dict[str, Kind] = {"name": _check_name, **_SETTINGS}
 _TOP: dict[str, Kind] = {
     "version": positive,
-    "reports": group({"dir": word, "text": choice("full", "eval", "none"), "clean": flag}),
+    "reports": group({"dir": word, "text": choice("full", "eval", "none"), "clean": flag, "training": flag}),
     "baseline": word,
     "on_bad_record": choice("fail", "skip"),
     "max_bad": share,
@@ -339,7 +341,7 @@ def find(directory: Path) -> Path:
     """The config in a folder."""
     there = [directory / name for name in NAMES if (directory / name).exists()]
     if not there:
-        raise UsageError("no evalspill.yaml here: run `evalspill-guard init TRAIN EVAL`, or name one with --config")
+        raise UsageError("no evalspill.yaml here: run `evalspill-guard init`, or name one with --config")
     if len(there) > 1:
         raise UsageError("both evalspill.yaml and evalspill.yml are here: remove one, or name one with --config")
     return there[0]

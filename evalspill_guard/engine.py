@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
@@ -22,7 +23,7 @@ from concurrent.futures import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -33,23 +34,27 @@ from evalspill_guard.indexfile import opened
 from evalspill_guard.model import Problem, Shard
 from evalspill_guard.scanner import ShardResult, scan_shard
 
-Done = Callable[[int, ShardResult], None]
+Done = Callable[[int, Any], None]
+Work = Callable[..., Any]
+"""Called as scan_shard is, with a shard, an index and whom to tell; it can be pickled, and its result tells a fault."""
 
-_MORE_THAN_RUNNING = 1
 _WORTH_STARTING = 1 << 24
-_ANSWERS_WITHIN = "5s"
+_ANSWERS_WITHIN = 5.0  # seconds
 _ROOT = Path("/")
+_LOOK_EVERY = 5.0  # seconds
 _LOST = "lost with a worker that was killed, perhaps for want of memory: run again with fewer --jobs"
 _NEVER = "not scanned, since a worker was killed: run again with fewer --jobs"
+_GONE = "not scanned: the workers cannot be reached any more"
 _UNSEEN = "the worker does not see the index: --cache-dir must name a folder that all workers share"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One shard to scan for what the index in a folder holds."""
+    """One shard to scan for what the index in a folder holds, or to do other work with."""
 
     index: str
     shard: Shard
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class Engine:
     executor: Callable[[], Executor] | None
     workers: int
     worth: int = 0
+    reached: Callable[[], bool] = lambda: True  # whether its workers can be; a cluster may go without a word
 
     def for_work(self, shards: Sequence[Shard], size: int) -> Engine:
         """The engine to use for these shards, which hold so many bytes."""
@@ -71,13 +77,13 @@ class Engine:
 SERIAL = Engine(None, 1)
 
 
-def scan_task(task: Task) -> ShardResult:
+def scan_task(task: Task) -> Any:
     """What a worker runs."""
     try:
         index = _index(task.index)
     except OSError:
         return _failed(task.shard, _UNSEEN)
-    return scan_shard(task.shard, index)
+    return (task.work or scan_shard)(task.shard, index)
 
 
 @lru_cache(maxsize=2)
@@ -92,37 +98,42 @@ def scan_all(
     engine: Engine,
     done: Done,
     inside: Callable[[int], None] = lambda _: None,
+    works: Sequence[Work] | None = None,
 ) -> None:
     """Scan every shard; `done` is told the number of each and what it holds, in the order in which they end.
 
     `folder` is where the index is saved; it is not read where the shards are scanned in this process. Then `inside`
-    is told the bytes read of the shard at hand. Raises UsageError where an executor cannot be made.
+    is told the bytes read of the shard at hand. `works` is what is done with each shard, where that is not a scan;
+    a shard that failed is a ShardResult then, too. Raises UsageError where an executor cannot be made.
     """
+    given: Sequence[Work | None] = works or [None] * len(shards)
+    tasks = [Task(folder, shard, work) for shard, work in zip(shards, given, strict=True)]
     if engine.executor is None:
-        for number, shard in enumerate(shards):
-            done(number, scan_shard(shard, index, inside))
+        for number, task in enumerate(tasks):
+            done(number, (task.work or scan_shard)(task.shard, index, inside))
         return
     with _executor(engine.executor) as executor:
-        _run(executor, [Task(folder, shard) for shard in shards], engine.workers + _MORE_THAN_RUNNING, done)
+        _run(executor, tasks, engine, done)
 
 
-def _run(executor: Executor, tasks: Sequence[Task], most: int, done: Done) -> None:
-    """At most so many tasks at a time are with the executor; those that it no longer takes have failed."""
+def _run(executor: Executor, tasks: Sequence[Task], engine: Engine, done: Done) -> None:
+    """A few tasks at a time are with the executor; those that it no longer takes have failed."""
     waiting = iter(enumerate(tasks))
-    running: dict[Future[ShardResult], int] = {}
+    running: dict[Future[Any], int] = {}
     try:
         while True:
             for number, task in waiting:
-                future = _submitted(executor, task)
+                future = _submitted(executor, task) if engine.reached() else None
                 if future is None:
-                    done(number, _failed(task.shard, _NEVER))
+                    done(number, _failed(task.shard, _NEVER if engine.reached() else _GONE))
                     continue
                 running[future] = number
-                if len(running) >= most:
+                if len(running) > engine.workers:  # one more than can run: nobody waits for the next
                     break
             if not running:
                 return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
+            ended = wait(running, _LOOK_EVERY, FIRST_COMPLETED).done
+            for future in ended if ended or engine.reached() else list(running):
                 number = running.pop(future)
                 done(number, _result(tasks[number].shard, future))
     finally:
@@ -130,7 +141,7 @@ def _run(executor: Executor, tasks: Sequence[Task], most: int, done: Done) -> No
             future.cancel()
 
 
-def _submitted(executor: Executor, task: Task) -> Future[ShardResult] | None:
+def _submitted(executor: Executor, task: Task) -> Future[Any] | None:
     """None where the executor takes no more: it is broken, or shut down."""
     with _interrupt_held():
         try:
@@ -160,10 +171,14 @@ def _interrupt_held() -> Iterator[None]:
             handler(signal.SIGINT, None)
 
 
-def _result(shard: Shard, future: Future[ShardResult]) -> ShardResult:
+def _result(shard: Shard, future: Future[Any]) -> Any:
+    """Of a future that has ended; one that never will, since its worker cannot be reached, is given up."""
+    future.cancel()
     try:
         return future.result()
-    except (BrokenExecutor, CancelledError, MemoryError):
+    except CancelledError:
+        return _failed(shard, _GONE)
+    except (BrokenExecutor, MemoryError):
         return _failed(shard, _LOST)
     except Exception as error:
         if not type(error).__module__.startswith("distributed"):
@@ -250,15 +265,35 @@ def _dask(scheduler: str | None, workers: int) -> Engine:
     if not scheduler:
         raise UsageError("--engine dask needs --scheduler tcp://host:8786")
     try:
-        from distributed import Client
+        client = _client(scheduler)
+        threads = sum(client.nthreads().values())
     except ImportError:
         raise UsageError("--engine dask needs the extra: pip install 'evalspill-guard[dask]'") from None
-    try:
-        client = Client(scheduler, timeout=_ANSWERS_WITHIN, set_as_default=False)
-        threads = sum(client.nthreads().values())
-    except (OSError, ValueError) as error:
+    except Exception as error:
         raise UsageError(f"--scheduler {scheduler}: {type(error).__name__}") from None
-    return Engine(lambda: client.get_executor(pure=False, retries=2), max(workers, threads))
+    executor = partial(client.get_executor, pure=False, retries=2)
+    return Engine(executor, max(workers, threads), reached=lambda: client.status == "running")
+
+
+def _client(scheduler: str) -> Any:
+    """A client of dask. It tries for long where nobody listens, and for ever where somebody listens but says nothing.
+
+    So a connection is tried first, and it is made in a thread that is left alone when it takes too long.
+    """
+    from distributed import Client
+    from distributed.comm.addressing import get_address_host_port
+
+    socket.create_connection(get_address_host_port(scheduler), _ANSWERS_WITHIN).close()
+    made: Future[Any] = Future()
+
+    def make() -> None:
+        try:
+            made.set_result(Client(scheduler, timeout=_ANSWERS_WITHIN, set_as_default=False))
+        except BaseException as error:
+            made.set_exception(error)
+
+    threading.Thread(target=make, daemon=True).start()
+    return made.result(2 * _ANSWERS_WITHIN)
 
 
 def processors() -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.evidence import Passage, RecordText, RowText, cut, longest_passage
-from evalspill_guard.model import Evidence, Place, Problem, Record, RowScore
+from evalspill_guard.model import MOST_PLACES, Evidence, Place, Problem, Record, RowScore
 from evalspill_guard.pool import Pool, ScannedFile
 from evalspill_guard.readers import records_at
 from evalspill_guard.scoring import ScoredRow
@@ -54,7 +54,15 @@ def gather(rows: Sequence[ScoredRow], pool: Pool) -> tuple[list[RowScore], list[
             place = rows[row].places[0]
             path = pool.files[place.file].file.path
             problems.append(Problem(path, place.line, "this record changed during the scan"))
-    return [best[number].scored() if number in best else found.score for number, found in enumerate(rows)], problems
+    scores = [best[number].scored() if number in best else found.score for number, found in enumerate(rows)]
+    return [_with_places(score, found, pool) for score, found in zip(scores, rows, strict=True)], problems
+
+
+def _with_places(score: RowScore, found: ScoredRow, pool: Pool) -> RowScore:
+    if not found.places:
+        return score
+    named = ((pool.files[place.file].file.path, place.line) for place in found.places[:MOST_PLACES])
+    return replace(score, places=tuple(dict.fromkeys(named)))
 
 
 def _wanted(rows: Sequence[ScoredRow], file: int) -> dict[Place, list[int]]:

@@ -12,6 +12,7 @@ Outcome = Literal["dirty", "clean", "whole", "too-short", "boilerplate-only", "n
 
 MAX_RECORD = 64_000_000
 LEAST_OVERLAP = 65_536
+MOST_PLACES = 10
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -135,7 +136,8 @@ class RowScore:
 
     n is the row's run length; None where it has no runs. runs, runs_found count live runs, the `_all` figures
     count them without the boilerplate filter. covered is in words. train_records is the number of training
-    records that hold its most frequent found run (kind whole: the row itself).
+    records that hold its most frequent found run (kind whole: the row itself). places are the first training
+    files and lines, at most MOST_PLACES, at which its found runs stand.
     """
 
     row: EvalRow
@@ -154,6 +156,7 @@ class RowScore:
     flagged: bool = False
     accepted: bool = False
     evidence: Evidence | None = None
+    places: tuple[tuple[str, int], ...] = ()
 
     @property
     def found(self) -> bool:
@@ -190,6 +193,27 @@ class InputFile:
     records: int = 0
     empty: int = 0
     bad: int = 0
+
+
+class HeldRow(NamedTuple):
+    """A flagged row that one training record holds: the numbers of its check and of itself therein.
+
+    covered are its words inside live runs that this record holds, longest is the longest passage that both share.
+    """
+
+    check: int
+    row: int
+    covered: int
+    longest: int
+
+
+class TrainingRecord(NamedTuple):
+    """A training record that holds flagged rows: its file as shown, its line (0: none), its number from 1."""
+
+    path: str
+    line: int
+    record: int
+    rows: tuple[HeldRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +318,10 @@ class BaselineUse:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Everything a run found out; the reports are written from this alone."""
+    """Everything a run found out; the reports are written from this alone.
+
+    training are the training records that hold flagged rows, in file order; None where they were not asked for.
+    """
 
     tool_version: str
     unicode_version: str
@@ -304,6 +331,7 @@ class RunResult:
     problems: tuple[Problem, ...]
     exit_code: int
     baseline: BaselineUse | None = None
+    training: tuple[TrainingRecord, ...] | None = None
 
     @property
     def complete(self) -> bool:

@@ -15,10 +15,11 @@ from evalspill_guard.evalset import EvalFile, EvalSet
 from evalspill_guard.gather import gather
 from evalspill_guard.index import RunIndex, build
 from evalspill_guard.loading import Loaded, load_checks, too_few
-from evalspill_guard.model import CheckResult, InputFile, Problem, RowScore, RunResult, Script, Shard
+from evalspill_guard.model import CheckResult, InputFile, Problem, RowScore, RunResult, Script, Shard, TrainingRecord
 from evalspill_guard.pool import Pool, ScannedFile
 from evalspill_guard.scan import Means, Progress, scan_files
 from evalspill_guard.scoring import SCRIPTS, Scored, n_rule, score_rows
+from evalspill_guard.training import Searched, Trained, training_records
 
 log = logging.getLogger(__name__)
 _ALONE = Means()
@@ -26,10 +27,11 @@ _ALONE = Means()
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run found out, and the eval files that the clean files are made from, by check name."""
+    """What a run found out, the eval files that the clean files are made from, by check name, and how it was found."""
 
     result: RunResult
     eval_files: Mapping[str, Sequence[EvalFile]]
+    trained: Trained
 
 
 def run(
@@ -49,7 +51,12 @@ def run(
     index = build(queries)
     log.info("indexed %d eval rows", sum(len(one.rows.rows) for one in loaded))
     scanned = scan_files(_files_to_scan(loaded), queries, index, means, progress)
-    results = [_finish(one, index, scanned, config, accepted, problems) for one in loaded]
+    finished = [_finish(one, index, scanned, config, accepted, problems) for one in loaded]
+    results, trained = [result for result, _ in finished], Trained(index, [one for _, one in finished])
+    listed: list[TrainingRecord] | None = None
+    if config.reports.training and not problems:
+        listed, unread = training_records(trained, results, means, progress)
+        problems.extend(unread)
     problems = sorted(set(problems), key=lambda p: (p.path, p.line or 0, p.what))
     if problems:
         results = [replace(result, complete=False) for result in results]
@@ -65,8 +72,10 @@ def run(
             problems=tuple(problems),
             exit_code=int(code),
             baseline=use_of(accepted, results, not problems),
+            training=None if listed is None or problems else tuple(listed),
         ),
         {one.check.name: one.rows.files for one in loaded},
+        trained,
     )
 
 
@@ -86,6 +95,7 @@ def incomplete(result: RunResult, problem: Problem) -> RunResult:
     return replace(
         result,
         problems=(*result.problems, problem),
+        training=None,
         checks=tuple(replace(check, complete=False) for check in result.checks),
         exit_code=int(ExitCode.INCOMPLETE),
     )
@@ -104,7 +114,7 @@ def _finish(
     config: Config,
     accepted: Baseline,
     problems: list[Problem],
-) -> CheckResult:
+) -> tuple[CheckResult, Searched]:
     check, rows = one.check, one.rows
     shards = [Shard(file, check.train.reading) for file in one.train]
     pool = Pool.of([scanned[shard] for shard in sorted(shards, key=lambda s: s.file.path.encode())])
@@ -119,7 +129,7 @@ def _finish(
     scores = [replace(score, flagged=check.flag_at.applies(score)) for score in scores]
     scores = mark_accepted(accepted, check.name, [file.file.path for file in rows.files], scores)
     problems.extend(_unchecked(check, scores))
-    return _result(one, pool, scored, scores)
+    return _result(one, pool, scored, scores), Searched(one, pool.files, scored.boilerplate, ignored)
 
 
 def _ignored_text(config: Config, path: str) -> str:

@@ -1,8 +1,9 @@
-"""The commented evalspill.yaml that `init` proposes, from what it saw of the data."""
+"""What `init` proposes: the commented evalspill.yaml, from what it saw of the data, and the snippets that run it."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -12,7 +13,9 @@ import yaml
 from evalspill_guard.fieldtable import FieldInfo
 
 SCHEMA = "evalspill.schema.json"
-_SUFFIX = re.compile(r"(\.(jsonl|ndjson|json|csv|tsv|txt|md|text|parquet|gz|bz2|xz|zst))+$", re.IGNORECASE)
+_SUFFIX = re.compile(
+    r"(\.(jsonl|ndjson|json|csv|tsv|txt|md|text|parquet|arrow|feather|gz|bz2|xz|zst))+$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,36 @@ def _numbered(name: str) -> Iterator[str]:
     yield name
     for number in range(2, 1_000_000):
         yield f"{name}-{number}"
+
+
+def hook(config: str) -> str:
+    """A .pre-commit-config.yaml that runs the installed tool on every commit; `config` is seen from its folder."""
+    named = "" if config == "evalspill.yaml" else f" -c {shlex.quote(config)}"
+    return "\n".join(
+        [
+            "repos:",
+            "  - repo: local",
+            "    hooks:",
+            "      - id: evalspill-guard",
+            "        name: evalspill-guard",
+            f"        entry: {_scalar(f'evalspill-guard check{named}')}",
+            "        language: system",
+            "        always_run: true",
+            "        pass_filenames: false",
+            "",
+        ]
+    )
+
+
+GITHUB = """\
+      - uses: actions/checkout@v5
+        with: {lfs: true, persist-credentials: false}
+      - uses: your-org/evalspill-guard@v0.1.0   # the mirror of the tool in your organisation
+"""
+GITLAB = """\
+include:
+  - component: $CI_SERVER_FQDN/tools/evalspill-guard/evalspill-guard@v0.1.0   # your mirror of the tool
+"""
 
 
 def render_config(train: SetProposal, evals: Sequence[SetProposal], schema: str = SCHEMA) -> str:

@@ -120,7 +120,7 @@ class _Scan:
         if not shards:
             return
         engine = self.means.engine.for_work(shards, sum(self.told.sizes[shard] for shard in shards))
-        with _saved(index, engine, self.means.folder) as folder:
+        with saved(index, engine, self.means.folder) as folder:
             scan_all(
                 shards, index, folder or "", engine if folder else SERIAL,
                 lambda number, result: done(shards[number], self._of_its_state(shards[number], result)),
@@ -210,7 +210,7 @@ class _Cached(_Scan):
 
 
 @contextmanager
-def _saved(index: RunIndex, engine: Engine, parent: Path | None) -> Iterator[str | None]:
+def saved(index: RunIndex, engine: Engine, parent: Path | None) -> Iterator[str | None]:
     """A folder that holds the index as long as workers need it; None where none do, or none can be written."""
     folder = None if engine.executor is None else _written(index, parent)
     try:

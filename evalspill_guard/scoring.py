@@ -127,11 +127,12 @@ class ScoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """All rows of a check, and what the boilerplate filter touched."""
+    """All rows of a check, and what the boilerplate filter touched; `boilerplate` are the sorted ids of its runs."""
 
     rows: Sequence[ScoredRow]
     boilerplate_runs: int
     boilerplate_rows: int
+    boilerplate: Ids
 
 
 def score_rows(
@@ -149,7 +150,7 @@ def score_rows(
     boilerplate = scorer.boilerplate(rule, ignored)
     scored = scorer.scored(rows, fingerprints, boilerplate)
     touched = [s for s in scored if s.score.runs < s.score.runs_all]
-    return Scored(scored, len(boilerplate), len(touched))
+    return Scored(scored, len(boilerplate), len(touched), boilerplate)
 
 
 _NO_RUNS = np.zeros(0, dtype=bool)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -13,29 +12,45 @@ from pathlib import Path
 
 from evalspill_guard.config import NAMES, Reports, json_schema
 from evalspill_guard.errors import Unreadable, UsageError
+from evalspill_guard.estimate import first_scan
 from evalspill_guard.evalset import HEAD
 from evalspill_guard.fields import FieldInfo, propose, table
 from evalspill_guard.files import expand
+from evalspill_guard.guess import data_files, guess, literal, train_patterns
 from evalspill_guard.model import DataFile, Reading
-from evalspill_guard.proposal import SetProposal, check_name, render_config
+from evalspill_guard.proposal import SetProposal, check_name, hook, render_config
 from evalspill_guard.readers import Role, open_records, values
 from evalspill_guard.remote import is_remote, shown
-from evalspill_guard.streams import identity
-from evalspill_guard.tables import Table
+from evalspill_guard.repository import HOOK_CONFIG
+from evalspill_guard.streams import file_size, identity
+from evalspill_guard.tables import Table, shown_leaf
 from evalspill_guard.tables import field_table as drawn
 
 SCHEMA_NAME = "evalspill.schema.json"
+_MOST_COUNTED = 1_000_000_000  # bytes; to count the records of more would take longer than anybody waits for init
+_LISTED = 5
 _SUFFIXES = "{jsonl,ndjson,json,csv,tsv,txt,md,text,parquet,arrow,feather}{,.gz,.bz2,.xz,.zst}"
 
 
 @dataclass(frozen=True, slots=True)
+class Sets:
+    """Globs and paths with the reason for each, and the data files that are on neither side."""
+
+    train: Mapping[str, str]
+    evals: Mapping[str, str]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
-    """The config to write, its schema, and the field tables that explain it."""
+    """The config to write, its schema, the field tables and choices that explain it, and how long a scan takes."""
 
     text: str
     schema: bytes
     schema_path: Path
     tables: tuple[Table, ...]
+    choices: tuple[str, ...]
+    estimate: str
 
 
 def schema_bytes() -> bytes:
@@ -50,14 +65,8 @@ def _pattern(given: str, base: Path) -> str:
     path = Path(given)
     relative = Path(os.path.relpath(path.absolute(), base)).as_posix()
     if path.is_dir():
-        return f"{_literal(relative)}/**/*.{_SUFFIXES}"
-    return _literal(relative) if path.exists() else relative
-
-
-def _literal(path: str) -> str:
-    """The glob that matches this path; braces have no spelling of their own, so that they become wildcards."""
-    shown = re.sub(r"[{}]", "?", re.sub(r"[*?\[]", r"[\g<0>]", path))
-    return f"./{shown}" if shown.startswith("!") else shown
+        return f"{literal(relative)}/**/*.{_SUFFIXES}"
+    return literal(relative) if path.exists() else relative
 
 
 def _found(given: str, base: Path) -> tuple[str, list[DataFile]]:
@@ -108,7 +117,23 @@ def _fields(files: Sequence[DataFile], role: Role) -> list[FieldInfo]:
     return propose(table(sample, HEAD), len(sample))
 
 
-def propose_config(train: str, evals: str, output: Path) -> Proposal:
+def choose_sets(train: Sequence[str], evals: Sequence[str], base: Path) -> Sets:
+    """What is named, and for a side of which nothing is named what the names of files and folders say.
+
+    Raises UsageError where they say nothing.
+    """
+    found = [] if train and evals else guess(data_files(base))
+    named = {"train": dict.fromkeys(train, "as named"), "eval": dict.fromkeys(evals, "as named")}
+    trained = named["train"] or train_patterns(found)
+    tested = named["eval"] or {literal(one.path): one.why for one in found if one.side == "eval"}
+    for side, chosen, option in (("training files", trained, "--train"), ("an eval set", tested, "--eval")):
+        if not chosen:
+            raise UsageError(f"nothing here is {side} by its name: say what is, with {option}, or init TRAIN EVAL")
+    left = [(one.path, one.why) for one in found if not one.side]
+    return Sets(trained, tested, tuple(left if not (train or evals) else ()))
+
+
+def propose_config(chosen: Sets, output: Path) -> Proposal:
     """A config for these training and eval data (files, globs or folders), and what it rests on.
 
     Raises UsageError where one of them matches nothing or the files cannot be written here, and Unreadable where a
@@ -117,21 +142,55 @@ def propose_config(train: str, evals: str, output: Path) -> Proposal:
     schema_path = output.parent / SCHEMA_NAME
     _refuse_foreign(schema_path)
     base = output.absolute().parent
-    pattern, matched = _found(train, base)
-    _, eval_files = _found(evals, base)
-    train_files, excluded = _apart(matched, eval_files)
+    patterns, matched = _found_all(chosen.train, base)
+    _, eval_files = _found_all(chosen.evals, base)
+    train_files, excluded = _apart(list(matched), list(eval_files))
+    shown_train = ", ".join(map(shown, chosen.train))
     if not train_files:
-        raise UsageError(f"{shown(train)}: every training file is an eval file, too; name other training files")
-    training = SetProposal("train", (pattern, *excluded), len(train_files), _count(train_files, "train"))
+        raise UsageError(f"{shown_train}: every training file is an eval file, too; name other training files")
+    records = _count(train_files, "train") if sum(map(file_size, train_files)) <= _MOST_COUNTED else None
+    training = SetProposal("train", (*patterns, *excluded), len(train_files), records)
     sets: list[SetProposal] = []
     for file in eval_files:
         name = check_name(file.path, [one.name for one in sets])
-        sets.append(SetProposal(name, (_literal(file.path),), 1, _count([file], "eval"), _fields([file], "eval")))
-    tables = [
-        drawn(_fields(train_files, "train"))._replace(title=f"training fields ({shown(train)}): all are compared")
-    ]
+        sets.append(SetProposal(name, (literal(file.path),), 1, _count([file], "eval"), _fields([file], "eval")))
+    tables = [drawn(_fields(train_files, "train"))._replace(title=f"training fields ({shown_train}): all are compared")]
     tables += [drawn(one.fields)._replace(title=f"eval fields ({one.files[0]})") for one in sets]
-    return Proposal(render_config(training, sets, SCHEMA_NAME), schema_bytes(), schema_path, tuple(tables))
+    estimate = first_scan(train_files, [(file, one.fields) for file, one in zip(eval_files, sets, strict=True)])
+    choices = tuple(_choices(chosen, training, list(zip(sets, eval_files.values(), strict=True))))
+    text = render_config(training, sets, SCHEMA_NAME)
+    return Proposal(text, schema_bytes(), schema_path, tuple(tables), choices, estimate)
+
+
+def hook_for(output: Path) -> tuple[Path, str]:
+    """Where the repository keeps its hooks, and the text that runs the gate for this config there."""
+    base = output.absolute().parent
+    root = next((folder for folder in (base, *base.parents) if (folder / ".git").exists()), base)
+    return root / HOOK_CONFIG, hook(Path(os.path.relpath(output.absolute(), root)).as_posix())
+
+
+def _found_all(given: Mapping[str, str], base: Path) -> tuple[list[str], dict[DataFile, str]]:
+    """The patterns, and the files that they match with the reason for each, each file once."""
+    found = [(*_found(one, base), why) for one, why in given.items()]
+    files = {identity(file): (file, why) for _, matched, why in reversed(found) for file in matched}
+    ordered = sorted(files.values(), key=lambda pair: os.fsencode(pair[0].path))
+    return [pattern for pattern, _, _ in found], dict(ordered)
+
+
+def _choices(chosen: Sets, training: SetProposal, sets: Sequence[tuple[SetProposal, str]]) -> Iterator[str]:
+    """Each choice in a line, with its reason; never a value of the data."""
+    for pattern, why in chosen.train.items():
+        yield f"train {shown(pattern)}: {why}"
+    counted = f"{training.records} records" if training.records is not None else "too large to count the records here"
+    yield f"train: {training.file_count} files, {counted}; every text field is compared, or leaks in others would hide"
+    for one, why in sets:
+        fields = [f"{shown_leaf(info.path)} ({info.why})" for info in one.fields if info.chosen]
+        named = ", ".join(fields) or "no field stood out: name eval.fields yourself"
+        yield f"eval {one.files[0]}: {why}; check {one.name}, {one.records} rows, compares {named}"
+    for path, why in chosen.left_out[:_LISTED]:
+        yield f"left out {path}: {why}; --train and --eval take what you name"
+    if len(chosen.left_out) > _LISTED:
+        yield f"left out {len(chosen.left_out) - _LISTED} more files"
 
 
 def _refuse_foreign(schema: Path) -> None:
@@ -152,4 +211,4 @@ def _apart(train: Sequence[DataFile], evals: Sequence[DataFile]) -> tuple[list[D
     """The training files that are no eval files, and what keeps the others out: a check refuses a shared file."""
     tested = {identity(file) for file in evals}
     shared = [file for file in train if identity(file) in tested]
-    return [file for file in train if file not in shared], [f"!{_literal(file.path)}" for file in shared]
+    return [file for file in train if file not in shared], [f"!{literal(file.path)}" for file in shared]

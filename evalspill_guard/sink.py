@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 
-_COMMAND = re.compile(r"##([A-Za-z]*)\[")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+# Patterns are compiled when they are first used: --version and --help need none of them.
+_COMMAND = r"##([A-Za-z]*)\["
+_SURROGATES = "[\ud800-\udfff]"
 # C0 and C1 controls, line separators, bidirectional embeddings, overrides and isolates, lone surrogates.
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_LINE_BREAKS = re.compile("[\t\n]")
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+_LINE_BREAKS = "[\t\n]"
+_NO_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _FORMULA = tuple("=+-@\t\r")
 _CSV_QUOTED = frozenset(',"\r\n')
-_MARKDOWN = re.compile(r"[!-/:-@\[-`{-~]")
+_MARKDOWN = r"[!-/:-@\[-`{-~]"
 _MARKDOWN_PLAIN = frozenset("/,-.;='\"%+?")  # they mean nothing inside a table cell
 _GLUE = "&#8288;"  # a word joiner: nothing is seen, and a mention, reference or address no longer stands in one piece
-_LINKED = re.compile(r"@|#(?=\w)|:(?=/)|(?<=www)(?=\.)", re.IGNORECASE)
+_LINKED = r"(?i)@|#(?=\w)|:(?=/)|(?<=www)(?=\.)"
 
 
 def safe(text: str) -> str:
@@ -28,7 +29,7 @@ def safe(text: str) -> str:
     What is not printable (control characters, bidi marks, lone surrogates, line breaks) is shown as an escape;
     a leading `::`, every `##[` and every `##word[` are broken up.
     """
-    shown = _COMMAND.sub(r"##\1\\[", _printable(text, keep=""))
+    shown = re.sub(_COMMAND, r"##\1\\[", _printable(text, keep=""))
     return shown.replace("::", "\\:\\:", 1) if shown.lstrip().startswith("::") else shown
 
 
@@ -39,17 +40,17 @@ def safe_lines(text: str) -> str:
 
 def encodable(text: str) -> str:
     """The text with what UTF-8 cannot hold, lone surrogates, replaced by U+FFFD."""
-    return _SURROGATES.sub("\ufffd", text)
+    return re.sub(_SURROGATES, "\ufffd", text)
 
 
 def visible(text: str) -> str:
     """The text with characters that change how others are shown replaced by escapes; tabs and line feeds stay."""
-    return _HIDDEN.sub(_escape, text)
+    return re.sub(_HIDDEN, _escape, text)
 
 
 def visible_line(text: str) -> str:
     """As `visible`, on one line: for paths, ids and messages."""
-    return _LINE_BREAKS.sub(_escape, visible(text))
+    return re.sub(_LINE_BREAKS, _escape, visible(text))
 
 
 def fold(text: str) -> str:
@@ -59,7 +60,7 @@ def fold(text: str) -> str:
 
 def github_data(text: str) -> str:
     """The message of a GitHub workflow command; its line breaks stay line breaks."""
-    shown = _COMMAND.sub(r"##\1\\[", _printable(text, keep="\r\n"))
+    shown = re.sub(_COMMAND, r"##\1\\[", _printable(text, keep="\r\n"))
     return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -74,13 +75,13 @@ def markdown(text: str) -> str:
     Character references never have a meaning in Markdown. Mentions and addresses are looked for in what they give,
     so these are parted by an invisible character.
     """
-    parted = _LINKED.sub(lambda match: match[0] + "\u2060", _printable(text, keep=""))
-    return _MARKDOWN.sub(_reference, parted).replace("\u2060", _GLUE)
+    parted = re.sub(_LINKED, lambda match: match[0] + "\u2060", _printable(text, keep=""))
+    return re.sub(_MARKDOWN, _reference, parted).replace("\u2060", _GLUE)
 
 
 def xml_legal(text: str) -> str:
     """The text with each character that XML 1.0 forbids replaced by U+FFFD; it still needs XML's own escaping."""
-    return _NO_XML.sub("\ufffd", text)
+    return re.sub(_NO_XML, "\ufffd", text)
 
 
 def csv_cell(text: str) -> str:

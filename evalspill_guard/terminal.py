@@ -11,15 +11,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from evalspill_guard.baseline import FlaggedRow
+from evalspill_guard.errors import ExitCode
 from evalspill_guard.model import Accepted, BaselineUse, CheckResult, RunResult
 from evalspill_guard.scan import Progress as Told
 from evalspill_guard.sink import safe, safe_lines
 from evalspill_guard.tables import Table, figures, place, plain, share, verdict, worst_rows
+
+if TYPE_CHECKING:
+    from evalspill_guard.explain import Explanation
+    from evalspill_guard.repository import Finding
+    from evalspill_guard.setup import Proposal
 
 _MOST_PROBLEMS = 10
 _MOST_ROWS = 10
@@ -27,13 +33,18 @@ _LOG_EVERY = 30.0  # seconds
 
 
 def is_hook() -> bool:
-    """Whether pre-commit or prek runs this: they give a terminal where nobody watches."""
+    """Whether pre-commit or prek runs this."""
     return bool(os.environ.get("PRE_COMMIT"))
+
+
+def is_watched(stream: IO[str] | None) -> bool:
+    """Whether a person looks at a terminal: hooks and some CI runners give one where nobody does."""
+    return stream is not None and stream.isatty() and not is_hook() and not os.environ.get("CI")
 
 
 def can_ask() -> bool:
     """Whether somebody sits at a terminal and can answer."""
-    return sys.stdin is not None and sys.stdin.isatty() and not is_hook()
+    return is_watched(sys.stdin)
 
 
 def say(line: str) -> None:
@@ -43,7 +54,7 @@ def say(line: str) -> None:
 
 def show(table: Table) -> None:
     """A table by rich on a terminal, as plain text elsewhere."""
-    if sys.stdout is None or not sys.stdout.isatty() or is_hook():
+    if not is_watched(sys.stdout):
         click.echo(safe_lines(plain(table)))
         return
     import rich.box
@@ -108,6 +119,38 @@ def _rows(title: str, rows: Sequence[FlaggedRow]) -> Table:
     )  # fmt: skip
     more = f" (the first {_MOST_ROWS} of {len(rows)})" if len(rows) > _MOST_ROWS else ""
     return Table(title + more, ("check", "eval row", "id", "kind", "coverage", "longest"), cells)
+
+
+def tell_proposal(proposal: Proposal, *, choices: bool) -> None:
+    """What init saw, and what it makes of it."""
+    for table in proposal.tables:
+        show(table)
+    for line in proposal.choices if choices else ():
+        say(line)
+    say(proposal.estimate)
+
+
+def tell_snippet(title: str, text: str) -> None:
+    """Lines to copy."""
+    say(title)
+    click.echo(safe_lines(text.rstrip("\n")))
+
+
+def tell_explanation(told: Explanation) -> None:
+    """All about one row, its text included."""
+    show(told.table)
+    for heading, text in told.texts:
+        say(f"  {heading}:")
+        for line in text.split("\n"):
+            say(f"    {line}")
+
+
+def tell_findings(findings: Sequence[Finding]) -> None:
+    """What doctor found, a line each."""
+    for one in findings:
+        say(f"{'hint' if one.code == ExitCode.PASSED else 'problem'}: {one.where}: {one.what}; {one.advice}")
+    if not findings:
+        say("nothing found")
 
 
 def tell_picked(rows: Sequence[FlaggedRow]) -> None:
@@ -194,7 +237,7 @@ class Progress:
         self._began = self._told = time.monotonic()
         if is_hook() or sys.stderr is None:
             return None
-        return self._drawn() if sys.stderr.isatty() else self._log
+        return self._drawn() if is_watched(sys.stderr) else self._log
 
     def _drawn(self) -> Told:
         import rich.console

@@ -1,10 +1,12 @@
 """What the documentation says is so."""
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
@@ -34,15 +36,29 @@ def _commands(page: Path) -> Iterator[list[str]]:
                 yield words
 
 
-def _unknown(words: list[str]) -> list[str]:
-    """The words after evalspill-guard that its help does not know: the command, and its options."""
-    if not words or words[0] in ("-h", "--help", "--version"):
-        return []
-    command = cli.commands.get(words[0])
-    if command is None:
-        return words[:1]
+def _unknown(words: list[str], command: click.Command = cli) -> list[str]:
+    """The words after evalspill-guard that its help does not know: commands, and the options of the last one."""
+    words = list(itertools.takewhile(lambda word: word not in (">", "|", "&&", ";"), words))
+    if isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        below = command.commands.get(words[0])
+        return words[:1] if below is None else _unknown(words[1:], below)
     known = {"-h", "--help"}.union(*(param.opts for param in command.params))
     return [word for word in words if word.startswith("-") and word.partition("=")[0] not in known]
+
+
+@pytest.mark.parametrize(
+    ("line", "unknown"),
+    [
+        ("check -c x.yaml --format=sarif > results.sarif", []),
+        ("baseline create --reason x --surprise", ["--surprise"]),
+        ("baseline surprise", ["surprise"]),
+        ("surprise --help", ["surprise"]),
+        ("--version", []),
+        ("--surprise", ["--surprise"]),
+    ],
+)
+def test_a_command_or_option_that_there_is_not_would_be_noticed(line: str, unknown: list[str]) -> None:
+    assert _unknown(shlex.split(line)) == unknown
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -50,6 +66,63 @@ def test_every_command_shown_exists_with_its_options(page: Path) -> None:
     shown = [words[words.index("evalspill-guard") + 1 :] for words in _commands(page) if "evalspill-guard" in words]
     assert [words for words in shown if _unknown(words)] == []
     assert shown or page.name != "README.md"
+
+
+def _shown_in_help(command: click.Command, name: str) -> Iterator[tuple[str, list[str]]]:
+    """(name, words) of each example in the help of a command and of those below it."""
+    text = command.help or ""
+    for line in re.findall(r"^ *(evalspill-guard \S.*)$", text, re.MULTILINE):
+        yield name, shlex.split(line)[1:]
+    for below, one in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _shown_in_help(one, f"{name} {below}".strip())
+
+
+def _all_commands(command: click.Command, name: str = "") -> Iterator[str]:
+    yield name
+    for below, one in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _all_commands(one, f"{name} {below}".strip())
+
+
+def test_the_help_of_every_command_has_an_example_that_is_right() -> None:
+    shown = list(_shown_in_help(cli, ""))
+    assert sorted({name for name, _ in shown}) == sorted(_all_commands(cli))
+    wrong = [(name, words) for name, words in shown if not " ".join(words).startswith(name)]
+    assert wrong == []
+    assert [words for name, words in shown if name and _unknown(words)] == []
+
+
+def test_the_readme_names_every_command() -> None:
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Commands")[2].partition("##")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = {words.split()[0] for cell in rows for words in re.findall("`([^`]+)`", cell)} - {"update", "prune"}
+    assert named == set(cli.commands)
+
+
+def test_the_readme_gives_a_reason_for_every_dependency() -> None:
+    page, project = (ROOT / "README.md").read_text(encoding="utf-8"), (ROOT / "pyproject.toml").read_text()
+    tables = page.partition("## Dependencies")[2]
+    listed = re.findall(r"^\| (\w+) \| \w", tables, re.MULTILINE)
+    needed = re.search(r"^dependencies = \[(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+    assert needed is not None
+    assert sorted(set(listed) - {"package", "extra"}) == re.findall(r'^    "(\w+)', needed[1], re.MULTILINE)
+    extras = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", tables, re.MULTILINE))
+    for extra, packages in re.findall(
+        r"^(\w+) = \[(.*?)\]", project.partition("optional-dependencies]")[2].partition("\n[")[0], re.M | re.S
+    ):
+        if extra != "test":
+            assert sorted(extras[extra].split(", ")) == sorted(re.findall(r'"(\w+)', packages)), extra
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
+    links = [one or other for one, other in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8")))]
+    for path, _, anchor in (link.partition("#") for link in links if "#" in link and not re.match("[a-z]+:", link)):
+        target = (page.parent / path if path else page).read_text(encoding="utf-8")
+        assert anchor in map(_anchor, re.findall("^#+ (.*)$", target, re.MULTILINE)), (path, anchor)
 
 
 def test_every_make_target_shown_exists() -> None:

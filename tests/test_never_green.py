@@ -164,3 +164,18 @@ def test_the_longest_passage_of_a_repeated_word_is_exact(tmp_path: Path) -> None
     world.config(tmp_path)
     assert world.check(tmp_path) == 1
     assert [row["longest"] for row in world.csv_rows(tmp_path, "contamination-report.csv")] == ["2500"]
+
+
+def test_in_a_hook_a_green_run_is_quiet_and_a_red_one_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PRE_COMMIT", "1")
+    repository(tmp_path)
+    assert world.check(tmp_path) == 0
+    assert capfd.readouterr() == ("", "")
+    repository(tmp_path, Q)
+    assert world.check(tmp_path) == 1
+    out, _ = capfd.readouterr()
+    assert "1 of 2 eval rows flagged" in out
+    assert "eval.jsonl:1" in out
+    assert len(out.splitlines()) < 40

@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,11 @@ import pytest
 import world
 import yaml
 
+from evalspill_guard import estimate
 from evalspill_guard.cli import run_command
+from evalspill_guard.estimate import duration
+from evalspill_guard.guess import data_files, guess, train_patterns
+from evalspill_guard.model import DataFile
 
 ROOT = Path(__file__).parent.parent
 SPEC_SAMPLE = """\
@@ -291,3 +298,232 @@ def test_every_schema_file_that_ships_is_the_printed_one(capfd: pytest.CaptureFi
     printed = _schema(capfd)
     shipped = [path for path in ROOT.rglob("evalspill*.schema.json") if ".venv" not in path.parts]
     assert [path.name for path in shipped if json.loads(path.read_bytes()) != printed] == []
+
+
+# --- init without TRAIN and EVAL --------------------------------------------------------------------------------------
+
+
+def _sides(*paths: str) -> dict[str, str]:
+    return {one.path: one.side for one in guess(paths)}
+
+
+@pytest.mark.parametrize(
+    ("path", "side"),
+    [
+        ("data/train/a.jsonl", "train"),
+        ("data/training_set/x/a.csv.gz", "train"),
+        ("sft/chat.parquet", "train"),
+        ("data/train-00000-of-00002.jsonl", "train"),
+        ("evals/qa.jsonl", "eval"),
+        ("data/test.jsonl", "eval"),
+        ("data/qa_test_v2.jsonl", "eval"),
+        ("human-bench.json", "eval"),
+        ("mtbench/a.jsonl", "eval"),
+        ("train/test.jsonl", "eval"),
+        ("evals/train/a.jsonl", "train"),
+        ("evals/eval_train.jsonl", "eval"),
+        ("latest/contest.jsonl", ""),
+        ("strain/data.jsonl", ""),
+        ("evals/notes.md", ""),
+    ],
+)
+def test_the_name_of_a_file_or_else_the_nearest_folder_says_what_it_is_for(path: str, side: str) -> None:
+    assert _sides(path, "train/other.jsonl")[path] == side
+
+
+def test_where_nothing_is_called_training_all_that_is_not_for_evaluation_is() -> None:
+    assert _sides("tickets.jsonl", "evals/qa.jsonl", "notes.txt", "settings.json") == {
+        "tickets.jsonl": "train", "evals/qa.jsonl": "eval", "notes.txt": "", "settings.json": ""
+    }  # fmt: skip
+    assert _sides("tickets.jsonl", "train/a.jsonl")["tickets.jsonl"] == ""
+
+
+@pytest.mark.parametrize(
+    ("paths", "patterns"),
+    [
+        (["data/train/a.jsonl", "data/train/x/b.csv"], ["data/train"]),
+        (["data/train.jsonl", "data/test.jsonl"], ["data/train.jsonl"]),
+        ([f"data/train-{n:05}.jsonl" for n in range(12)] + ["data/test.jsonl"], ["data/train-*.jsonl"]),
+        ([f"data/{n}_train.jsonl" for n in range(5)], [f"data/{n}_train.jsonl" for n in range(5)]),
+        ([f"train{n}.jsonl" for n in range(5)] + ["train_test.jsonl"], [f"train{n}.jsonl" for n in range(5)]),
+        (["sft/a.jsonl", "corpus/b.txt"], ["corpus", "sft"]),
+    ],
+)
+def test_training_files_are_named_by_folder_else_by_their_beginning(paths: list[str], patterns: list[str]) -> None:
+    assert sorted(train_patterns(guess(paths))) == patterns
+
+
+def test_files_of_programs_and_hidden_ones_are_no_data(tmp_path: Path) -> None:
+    for name in (
+        "node_modules/x/test.json", ".git/test.json", "tests/cases.json", "tests/test_a.py", "README.md", "package.json",
+        "evals/qa.jsonl", "evalspill.schema.json", "evals/.x.jsonl", "evalspill-reports/report.json", "requirements.txt",
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert data_files(tmp_path) == ["evals/qa.jsonl"]
+
+
+def test_init_alone_proposes_by_names_and_writes_with_yes(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    world.jsonl(folder / "misc/x.jsonl", [{"text": "x"}])
+    assert run_command(["init", "--yes"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    for line in (
+        'train data/train: the folder is called "train"',
+        "train: 2 files, 50 records; every text field is compared, or leaks in others would hide",
+        'eval evals/qa.jsonl: the folder is called "evals"; check qa, 40 rows, compares question (called "question")',
+        "left out misc/x.jsonl: neither its name nor its folders say what it is for; --train and --eval take what you name",
+    ):
+        assert line in lines
+    size = sum(path.stat().st_size for path in (folder / "data/train").rglob("*.jsonl"))
+    assert f"the first scan, of {size / 1000:.1f} kB, takes a few seconds" in lines
+    assert (run_command(["validate"]), run_command(["check"])) == (0, 0)
+    check = world.only_check(folder)
+    assert (check["name"], check["train"]["records"], check["rows"]) == ("qa", 50, 40)
+
+
+def test_what_it_would_write_is_what_naming_the_folders_writes(folder: Path) -> None:
+    assert run_command(["init", "--yes"]) == 0
+    guessed = (folder / "evalspill.yaml").read_text()
+    assert run_command(["init", "data/train", "evals", "--force"]) == 0
+    assert (folder / "evalspill.yaml").read_text() == guessed
+
+
+def test_with_nobody_to_ask_it_writes_nothing_and_says_what_to_do(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["init"]) == 2
+    out, err = capfd.readouterr()
+    assert ('train data/train: the folder is called "train"' in out, "--yes" in err) == (True, True)
+    assert sorted(path.name for path in folder.iterdir()) == ["data", "evals"]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("", 0), ("y", 0), ("n", 2)])
+def test_on_a_terminal_it_asks(answer: str, code: int, folder: Path) -> None:
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "evalspill_guard", "init"]
+    process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    said, _ = process.communicate(timeout=30)
+    os.close(ours)
+    assert (process.returncode, b"Write evalspill.yaml? [Y/n]" in said) == (code, True)
+    assert (folder / "evalspill.yaml").exists() == (code == 0)
+
+
+def test_either_side_can_be_named_and_the_other_is_found(folder: Path) -> None:
+    world.jsonl(folder / "tickets.jsonl", [{"text": _train(i)} for i in range(7)])
+    assert run_command(["init", "--train", "tickets.jsonl", "--train", "data/train/a.jsonl", "--yes"]) == 0
+    assert _config(folder)["train"]["files"] == ["tickets.jsonl", "data/train/a.jsonl"]
+    assert [check["name"] for check in _config(folder)["checks"]] == ["qa"]
+    world.jsonl(folder / "more.jsonl", [{"question": _question(i)} for i in range(50, 80)])
+    assert run_command(["init", "--eval", "more.jsonl", "--yes", "--force"]) == 0
+    assert [check["name"] for check in _config(folder)["checks"]] == ["more"]
+    assert _config(folder)["train"]["min_records"] == 45
+
+
+def test_a_config_elsewhere_explains_the_same_choices(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "ci").mkdir()
+    assert run_command(["init", "--yes", "-o", "ci/gate.yaml"]) == 0
+    said = capfd.readouterr().out
+    assert 'eval ../evals/qa.jsonl: the folder is called "evals"' in said
+    assert run_command(["check", "-c", "ci/gate.yaml"]) == 0
+
+
+def test_with_both_sides_named_by_options_nothing_is_asked(folder: Path) -> None:
+    assert run_command(["init", "--train", "data/train", "--eval", "evals"]) == 0
+    by_options = (folder / "evalspill.yaml").read_text()
+    assert run_command(["init", "data/train", "evals", "--force"]) == 0
+    assert (folder / "evalspill.yaml").read_text() == by_options
+
+
+@pytest.mark.parametrize(
+    "arguments", [["data/train"], ["a", "b", "c"], ["data/train", "evals", "--eval", "x"], ["data/train", "--eval", "evals"]]
+)  # fmt: skip
+def test_places_and_options_are_not_mixed(
+    arguments: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["init", *arguments]) == 2
+    assert "name TRAIN and EVAL" in capfd.readouterr().err
+
+
+def test_a_folder_without_an_eval_set_by_its_name_asks_for_one(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "evals").rename(folder / "questions")
+    assert run_command(["init", "--yes"]) == 2
+    assert "nothing here is an eval set by its name: say what is, with --eval" in capfd.readouterr().err
+
+
+def test_where_a_row_stands_in_the_place_of_the_header_it_is_not_shown(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "evals/qa.jsonl").unlink()
+    (folder / "evals/qa.csv").write_text("".join(f"how many crates hold ship {n},yes\n" for n in range(40)))
+    assert run_command(["init", "--yes"]) == 0
+    said = "".join(capfd.readouterr())
+    assert ("compares (a name of 6 words)" in said, "crates" in said) == (True, False)
+
+
+def test_the_hook_is_written_where_asked_for_and_never_over_another(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / ".git").mkdir()
+    (folder / "sub").mkdir()
+    assert run_command(["init", "--yes"]) == 0
+    hook = folder / ".pre-commit-config.yaml"
+    assert (hook.exists(), "--write-hook writes it" in capfd.readouterr().out) == (False, True)
+    assert run_command(["init", "data/train", "evals", "-o", "sub/gate.yaml", "--write-hook"]) == 0
+    [repo] = yaml.safe_load(hook.read_text())["repos"]
+    [one] = repo["hooks"]
+    assert (repo["repo"], one["entry"], one["language"]) == (
+        "local",
+        "evalspill-guard check -c sub/gate.yaml",
+        "system",
+    )
+    assert (one["always_run"], one["pass_filenames"]) == (True, False)
+    hook.write_text("mine")
+    capfd.readouterr()
+    assert run_command(["init", "--yes", "--force", "--write-hook"]) == 0
+    out = capfd.readouterr().out
+    assert (hook.read_text(), "is there already; add to it:" in out, "entry: evalspill-guard check\n" in out) == (
+        "mine", True, True
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("gitlab", [False, True])
+def test_the_lines_for_ci_are_those_of_the_system_that_is_used(
+    gitlab: bool, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if gitlab:
+        (folder / ".gitlab-ci.yml").write_text("stages: []\n")
+    assert run_command(["init", "--yes"]) == 0
+    out = capfd.readouterr().out
+    assert ("component: $CI_SERVER_FQDN" in out, "uses: your-org/evalspill-guard@" in out) == (gitlab, not gitlab)
+
+
+def test_a_corpus_beyond_counting_is_sampled_and_asked_for_by_its_files_alone(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalspill_guard.setup._MOST_COUNTED", 1000)
+    assert run_command(["init", "--yes"]) == 0
+    assert "too large to count the records here" in capfd.readouterr().out
+    assert "min_records" not in _config(folder)["train"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.1, "a few seconds"), (42, "about 42 seconds"), (119, "about 119 seconds"), (180, "about 3 minutes"),
+     (7100, "about 118 minutes"), (36000, "about 10 hours")],
+)  # fmt: skip
+def test_how_long_is_said_in_the_unit_that_fits(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_the_estimate_is_measured_on_no_more_than_the_sample(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "_WORTH_TELLING", 0)
+    monkeypatch.setattr(estimate, "SAMPLE", 1)
+    files = [DataFile(name, str(folder / name)) for name in ("data/train/a.jsonl", "data/train/deep/b.jsonl")]
+    said = estimate.first_scan(files, [])
+    first = Path(files[0].real).stat().st_size
+    assert f"measured on {first / 1000:.1f} kB" in said
+    total = first + Path(files[1].real).stat().st_size
+    assert said.startswith(f"the first scan, of {total / 1000:.1f} kB, takes ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from evalspill_guard.model import CheckResult, RunResult
@@ -17,6 +18,7 @@ from evalspill_guard.reports.json_report import report_json
 from evalspill_guard.reports.junit import junit
 from evalspill_guard.reports.sarif import sarif
 from evalspill_guard.reports.summary import summary
+from evalspill_guard.reports.training_csv import training_csv
 from evalspill_guard.reports.writer import Pieces, write_reports
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,9 @@ RUN_REPORTS: dict[str, Callable[[RunResult], bytes]] = {
     "report.json": report_json,
 }
 """The reports of the whole run, by file name."""
+
+TRAINING = "contaminated-training.csv"
+"""The training records that hold flagged rows, of the whole run; written where they were asked for."""
 
 CLEAN = "clean"
 
@@ -54,7 +59,7 @@ def is_report(path: Path, folder: Path) -> bool:
         return False
     in_check = len(parts) > 1 and (parts[1] in REPORTS or parts[1] == CLEAN)
     in_cache = len(parts) > 2 and re.fullmatch(r"v[0-9]+", parts[0]) is not None
-    return parts[0] in (*RUN_REPORTS, *CI_REPORTS) or parts[0].startswith(".") or in_check or in_cache
+    return parts[0] in (*RUN_REPORTS, *CI_REPORTS, TRAINING) or parts[0].startswith(".") or in_check or in_cache
 
 
 def base_of(folder: Path) -> str:
@@ -79,7 +84,11 @@ def write_run(
     checks = {check.name: _check_files(result, check, inputs.get(check.name, ())) for check in result.checks}
     run_wide = {name: _run_report(build, result) for name, build in RUN_REPORTS.items()}
     for_ci = {name: _ci_report(build, result, base) for name, build in CI_REPORTS.items()}
-    written = write_reports(directory, checks, {**for_ci, **run_wide})
+    listed = {TRAINING: training_csv(result)} if result.training is not None else {}
+    written = write_reports(directory, checks, {**listed, **for_ci, **run_wide})
+    if not listed:  # one of an earlier run would be believed
+        with suppress(OSError):
+            (directory / TRAINING).unlink(missing_ok=True)
     for path in written:
         log.info("%s: written, %d bytes", path.relative_to(directory).as_posix(), path.stat().st_size)
     return written

@@ -12,10 +12,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from evalspill_guard.model import CheckResult, InputFile, RowScore, RunResult
-from evalspill_guard.reports import page_pictures, page_rows, table
+from evalspill_guard.reports import page_pictures, page_rows, page_training, table
 from evalspill_guard.reports.json_report import CANNOT_SEE
 from evalspill_guard.reports.page_pictures import Histogram, Sources
 from evalspill_guard.reports.page_settings import settings_yaml
+from evalspill_guard.reports.page_training import Training
 from evalspill_guard.reports.verdict import figures, lengths, not_checked, state, verdict
 from evalspill_guard.sink import visible, visible_line
 
@@ -83,6 +84,7 @@ class Page:
     figures: Sequence[tuple[str, int, str]]
     histogram: Histogram
     sources: Sources
+    training: Training | None
     settings: str
     cannot_see: Sequence[str]
 
@@ -144,6 +146,7 @@ def _page(result: RunResult, check: CheckResult) -> Page:
         figures=figures(check),
         histogram=page_pictures.histogram(check),
         sources=page_pictures.sources(check),
+        training=page_training.training(result, check),
         settings=settings_yaml(result, check),
         cannot_see=CANNOT_SEE,
     )

@@ -1,0 +1,272 @@
+"""What many cores, a cache and a cluster save, and what many eval rows cost. Prints one table a run.
+
+Usage: scale.py [--tiny] [--turns N] [--folder DIR]. --tiny checks that everything runs; its figures mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import orjson
+from bench import TOOL, Goal
+from generate import CONFIG, MB, Data, N, enlarge, generate
+from measure import Measured, in_turn, once
+from prose import Prose, questions, records
+
+from evalspill_guard.engine import processors
+from evalspill_guard.evalset import read_eval_set
+from evalspill_guard.index import Query, RunIndex, build
+from evalspill_guard.kernel import batch
+from evalspill_guard.model import DataFile, Reading
+
+ALONE = ("--no-cache",)
+
+
+def check(config: Path, *arguments: str) -> list[str]:
+    return [TOOL, "check", "--quiet", "--config", str(config), *arguments]
+
+
+def config(data: Data, train: str, name: str) -> Path:
+    path = data.folder / f"{name}.yaml"
+    path.write_text(CONFIG.format(train=train, n=N))
+    return path
+
+
+def at_least(what: str, found: float, wanted: float) -> Goal:
+    return Goal(what, f"{found:.3g}", f"at least {wanted:g}", found >= wanted)
+
+
+def at_most(what: str, found: float, wanted: float) -> Goal:
+    return Goal(what, f"{found:.3g}", f"at most {wanted:g}", found <= wanted)
+
+
+def row(what: str, size: float, one: Measured) -> None:
+    speed = size / MB / one.seconds
+    print(f"| {what} | {one.seconds:.2f} | {speed:.1f} | {one.spread:.0%} | {one.peak:.0f} |", flush=True)
+
+
+def cut(source: Path, folder: Path, parts: int, pack: bool) -> str:
+    """A folder of so many files of about the same size; the glob that matches them."""
+    folder.mkdir(exist_ok=True)
+    size, suffix = source.stat().st_size // parts, "jsonl.gz" if pack else "jsonl"
+    with source.open("rb") as lines:
+        for number in range(parts):
+            data = b"".join(lines.readlines(size))
+            name = folder / f"part-{number:02d}.{suffix}"
+            name.write_bytes(gzip.compress(data, 1) if pack else data)
+    return f"{folder.name}/*.{suffix}"
+
+
+def workers(data: Data, plain: Path, turns: int) -> list[Goal]:
+    """One and two processes on one plain file, and on 16 files of gzip."""
+    size = plain.stat().st_size
+    globs = {"plain": plain.name, "16 gz": cut(plain, data.folder / "gz", 16, pack=True)}
+    goals = []
+    for name, glob in globs.items():
+        path = config(data, f'"{glob}"', "workers")
+        one, two = in_turn([check(path, *ALONE, "--jobs", jobs) for jobs in "12"], turns)
+        row(f"{name}, 1 process", size, one)
+        row(f"{name}, 2 processes", size, two)
+        goals.append(at_least(f"2 processes, times 1, {name}", one.seconds / two.seconds, 1.7))
+    return goals
+
+
+def slope(data: Data, sizes: tuple[int, int]) -> list[Goal]:
+    """Speed and memory of one process on little and on much."""
+    found = []
+    for size in sizes:
+        train = enlarge(data, size)
+        seconds, peak = once(check(config(data, train.name, "slope"), *ALONE, "--jobs", "1"))
+        row(f"{size / MB:g} MB, 1 process", size, Measured(seconds, 0, peak))
+        train.unlink()
+        found.append((size / seconds, peak))
+    (slow, least), (fast, most) = found
+    return [
+        at_least(f"MB/s at {sizes[1] / MB:g} MB, of that at {sizes[0] / MB:g} MB", fast / slow, 0.8),
+        at_most("peak memory, likewise", most / least, 1.1),
+    ]
+
+
+def cached(data: Data, plain: Path, turns: int) -> list[Goal]:
+    """A first run, and runs after it: nothing changed, one file of 50 changed, a hundredth more eval rows."""
+    glob, size = cut(plain, data.folder / "files", 50, pack=False), plain.stat().st_size
+    path, files = config(data, f'"{glob}"', "cached"), sorted((data.folder / "files").iterdir())
+    rows = data.eval.read_bytes().splitlines(keepends=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=data.folder) as cache:
+            run = check(path, "--cache-dir", cache)
+            first = Measured(*_timed(run))
+            time.sleep(4)  # so that the files are old enough to be known by their times
+            once(run)
+            (again,) = in_turn([run], turns)
+            changed = _median([_timed(run, _touch, files[turn]) for turn in range(turns)])
+            news = [_new_rows(max(1, len(rows) // 100), turn) for turn in range(turns)]
+            more = _median([_timed(run, _write, data.eval, [*rows, *news[turn]]) for turn in range(turns)])
+            alone = _median([_timed(check(path, *ALONE), _write, data.eval, news[turn]) for turn in range(turns)])
+    finally:
+        _write(data.eval, rows)
+    for what, one in {"first run": first, "nothing changed": again, "1 of 50 files changed": changed,
+                      "1 % new rows": more, "those rows alone": alone}.items():  # fmt: skip
+        row(what, size, one)
+    return [
+        at_least("second run, times the first", first.seconds / again.seconds, 20),
+        at_most("1 of 50 files changed, of the first run", changed.seconds / first.seconds, 0.1),
+        at_most("1 % new rows, of a scan for them alone", more.seconds / alone.seconds, 1.3),
+    ]
+
+
+def _timed(
+    command: Sequence[str], prepare: Callable[..., object] | None = None, *with_: object
+) -> tuple[float, float, float]:
+    if prepare:
+        prepare(*with_)
+    seconds, peak = once(command)
+    return seconds, 0.0, peak
+
+
+def _median(runs: Sequence[tuple[float, float, float]]) -> Measured:
+    runs = sorted(runs)
+    middle = runs[len(runs) // 2][0]
+    return Measured(middle, (runs[-1][0] - runs[0][0]) / middle, max(run[2] for run in runs))
+
+
+def _touch(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b'{"text": "one record more"}\n')
+
+
+def _new_rows(count: int, seed: int) -> list[bytes]:
+    asked = questions(Prose(random.Random(f"new {seed}")), count)
+    return [orjson.dumps({"id": f"n-{seed}-{i}", "question": text}) + b"\n" for i, text in enumerate(asked)]
+
+
+def _write(path: Path, rows: Sequence[bytes]) -> None:
+    path.write_bytes(b"".join(rows))
+
+
+def many_rows(data: Data, count: int) -> list[Goal]:
+    """The index of a million rows: how fast it is built, how large it is, how fast it is searched."""
+    path = data.folder / "many.jsonl"
+    size = _write_many(path, count)
+    begin = time.perf_counter()
+    rows = read_eval_set([DataFile(path.name, str(path))], Reading(fields=("question",))).rows
+    reading = size / MB / (time.perf_counter() - begin)
+    path.unlink()
+    queries = [Query(one.text, "runs", N, one.words) for one in rows]
+    begin = time.perf_counter()
+    index = build(queries)
+    building = size / MB / (time.perf_counter() - begin)
+    runs = sum(len(table.hashes) for table in index.tables)
+    texts = [[str(record["text"])] for record in islice(records(Prose(random.Random(1))), 20_000)]
+    few, many = _looked_up(build(queries[:5_000]), texts), _looked_up(index, texts)
+    print(f"| {count:,} rows, {runs:,} runs: read, MB/s | | {reading:.1f} | | |")
+    return [
+        at_least(f"index of {count:,} rows, MB/s of eval text", building, 20),
+        at_most("its bytes a run", _bytes(index) / runs, 64),
+        at_least("its look-up, of the speed at 5,000 rows", few / many, 1 / 3),
+    ]
+
+
+def _write_many(path: Path, count: int) -> int:
+    """Rows of shuffled words, since prose takes its time; the bytes of their text."""
+    rng = random.Random(4)
+    some = [text.split() for text in questions(Prose(rng), 5_000)]
+    size = 0
+    with path.open("wb") as file:
+        for number in range(count):
+            words = some[number % len(some)]
+            rng.shuffle(words)
+            text = " ".join(words)
+            size += len(text)
+            file.write(orjson.dumps({"question": text}) + b"\n")
+    return size
+
+
+def _bytes(index: RunIndex) -> int:
+    parts = [getattr(one, field.name) for one in (index, *index.tables) for field in fields(one)]
+    return sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
+
+
+def _looked_up(index: RunIndex, texts: Sequence[list[str]]) -> float:
+    """Seconds to hash these texts and look up all their runs; the best of three."""
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        for first in range(0, len(texts), 800):
+            index.found_in(batch(texts[first : first + 800]))
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def cluster(data: Data, plain: Path, turns: int) -> list[Goal]:
+    """One and two workers of dask; each has one thread."""
+    path, found = config(data, plain.name, "cluster"), []
+    for count in (1, 2):
+        with _dask(data.folder, count) as address:
+            (one,) = in_turn([check(path, *ALONE, "--engine", "dask", "--scheduler", address)], turns)
+        row(f"plain, dask, {count} workers", plain.stat().st_size, one)
+        found.append(one.seconds)
+    return [at_least("2 workers of dask, times 1", found[0] / found[1], 1.6)]
+
+
+@contextmanager
+def _dask(folder: Path, count: int) -> Iterator[str]:
+    file = folder / "scheduler.json"
+    file.unlink(missing_ok=True)
+    dask = [str(Path(sys.executable).parent / "dask")]
+    common = ["--scheduler-file", str(file), "--no-dashboard", "--host", "127.0.0.1"]
+    commands = [[*dask, "scheduler", *common, "--port", "0"]]
+    commands += [[*dask, "worker", *common, "--no-nanny", "--nthreads", "1", "--local-directory", str(folder)]] * count
+    started = [subprocess.Popen(one, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for one in commands]
+    try:
+        while not (file.exists() and file.read_text().endswith("}")):
+            time.sleep(0.1)
+        time.sleep(5)  # until the workers have come
+        yield str(json.loads(file.read_text())["address"])
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    options.add_argument("--tiny", action="store_true", help="small data, to see that everything runs")
+    options.add_argument("--turns", type=int, default=3, help="runs of each command; the table shows medians")
+    options.add_argument("--folder", type=Path, default=Path(__file__).parent / "data", help="where the data are made")
+    options.add_argument(
+        "--size", type=int, default=1_000, help="MB of training data; the slope is taken to four times"
+    )
+    chosen = options.parse_args()
+    turns, size, rows = (1, 8, 5_000) if chosen.tiny else (chosen.turns, chosen.size, 1_000_000)
+    print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, {processors()} usable")
+    data = generate(chosen.folder, (2 if chosen.tiny else 100) * MB, 100 if chosen.tiny else 5_000)
+    plain = enlarge(data, size * MB).rename(data.folder / "plain.jsonl")
+    print(f"\n| {size} MB | seconds | MB/s | spread | peak MB |\n|---|---|---|---|---|")
+    goals = workers(data, plain, turns)
+    goals += cached(data, plain, turns)
+    goals += cluster(data, plain, turns)
+    plain.unlink()
+    goals += slope(data, (size * MB // 10, 4 * size * MB))
+    goals += many_rows(data, rows)
+    print("\n| figure | found | wanted | |\n|---|---|---|---|")
+    print("\n".join(goal.line() for goal in goals))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""The folder of a purge: written aside as a whole, then renamed, so that nobody ever finds half of one.
+
+It is new or empty, no link, and lies where no glob of the config would find what is in it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import posixpath
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalspill_guard.config import Config
+from evalspill_guard.errors import ReportError, UsageError
+from evalspill_guard.purge import Purged
+from evalspill_guard.purgefiles import Sizes, is_emptied, out_path, purged_bytes
+from evalspill_guard.remote import is_remote
+
+if sys.platform != "win32":
+    import fcntl
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_TEMPORARY = "evalspill-tmp-"
+_NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a training file: its path as shown, the records and unpacked bytes that went, those it had."""
+
+    path: str
+    records: int
+    of_records: int
+    bytes: int
+
+    @property
+    def emptied(self) -> bool:
+        """Whether nothing was left, so that no file was written."""
+        return self.records == self.of_records
+
+
+def refuse_folder(out: Path, config: Config) -> None:
+    """Raises UsageError where a purge must not write into this folder."""
+    if out.is_symlink():
+        raise UsageError(f"{out}: is a symbolic link; name the folder itself")
+    if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out}: is there and not empty; name a new folder")
+    real = Path(os.path.realpath(out))
+    if real.is_relative_to(os.path.realpath(config.base / config.reports.dir)):
+        raise UsageError(f"{out}: lies in the folder of the reports; name another one")
+    sources = [source for check in config.checks for source in (check.train, check.eval)]
+    for pattern in dict.fromkeys(one for source in sources if _reaches(source.files, config.base, real) for one in source.files):
+        raise UsageError(f"{out}: lies in the data: {pattern} would match what is written there")
+
+
+def _reaches(patterns: Sequence[str], base: Path, folder: Path) -> bool:
+    """Whether one of these globs may match a file below a folder, and none excludes all that is there."""
+    local = [pattern for pattern in patterns if not is_remote(pattern.removeprefix("!"))]
+    parts = folder.as_posix().split("/")
+    found = [_matches_below(_parts(one, base), parts) for one in local if not one.startswith("!")]
+    return any(found) and not any(_excludes(_parts(one[1:], base), parts) for one in local if one.startswith("!"))
+
+
+def _parts(pattern: str, base: Path) -> list[str]:
+    root = Path(os.path.realpath(base)).as_posix()
+    return posixpath.normpath(posixpath.join(root, pattern)).split("/")
+
+
+def _matches_below(pattern: Sequence[str], folder: Sequence[str]) -> bool:
+    """Whether a glob may match something below a folder: braces may stand for anything."""
+    for number, part in enumerate(folder):
+        if number >= len(pattern) - 1:
+            return pattern[-1:] == ["**"]
+        if pattern[number] == "**":
+            return not any(one.startswith(".") for one in folder[number:])
+        hidden = part.startswith(".") and not pattern[number].startswith(".")
+        if hidden or not ("{" in pattern[number] or fnmatch.fnmatchcase(part, pattern[number])):
+            return False
+    return True
+
+
+def _excludes(pattern: Sequence[str], folder: Sequence[str]) -> bool:
+    return pattern[-1:] == ["**"] and len(pattern) <= len(folder) + 1 and all(
+        fnmatch.fnmatchcase(part, one) for one, part in zip(pattern[:-1], folder, strict=False)
+    )
+
+
+def measure(purged: Iterable[Purged]) -> list[Outcome]:
+    """What writing would do; everything is read as it would be, and nothing written."""
+    return [_written(one, None) for one in purged]
+
+
+def write(purged: Sequence[Purged], out: Path) -> list[Outcome]:
+    """Write every training file without the records that go, all of them or none.
+
+    Raises Unreadable where a file is not what was scanned or no record can be taken out of it, and ReportError where
+    the folder cannot be written.
+    """
+    paths = [out_path(one.file.file.path) for one in purged]
+    if twice := [path for path in paths if paths.count(path) > 1]:
+        raise UsageError(f"{twice[0]}: two training files would be written there: rename one")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with _staging(out) as staging:
+            done = [_written(one, staging / _NEW / path) for one, path in zip(purged, paths, strict=True)]
+            for folder, _, _ in os.walk(staging / _NEW):
+                _sync(Path(folder))
+            (staging / _NEW).rename(out)
+            _sync(out.parent)
+        return done
+    except OSError as error:
+        raise ReportError(f"{out}: cannot be written: {error.strerror or type(error).__name__}") from error
+
+
+def _written(one: Purged, path: Path | None) -> Outcome:
+    sizes = Sizes()
+    pieces = purged_bytes(one, sizes)
+    if path is None or is_emptied(one):
+        for _ in pieces:
+            pass
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, pieces, _mode(one))
+    seen = one.file.seen
+    return Outcome(seen.path, len(one.gone), seen.records, sizes.read - sizes.left)
+
+
+def _mode(one: Purged) -> int:
+    """No more may be read by others than of the original."""
+    if is_remote(one.file.file.real):
+        return 0o600
+    return Path(one.file.file.real).stat().st_mode & 0o777 | 0o200
+
+
+def _write(path: Path, pieces: Iterator[bytes], mode: int) -> None:
+    with os.fdopen(os.open(path, _CREATE, mode), "wb") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _staging(out: Path) -> Iterator[Path]:
+    """A hidden folder beside the one that is written; those of runs that were killed are removed first."""
+    prefix = f".{out.name}.{_TEMPORARY}"
+    for left in out.parent.glob(f"{prefix}*"):
+        with suppress(OSError), _locked(left):
+            shutil.rmtree(left, ignore_errors=True)
+    staging = Path(tempfile.mkdtemp(prefix=prefix, dir=out.parent))
+    try:
+        with _locked(staging):
+            (staging / _NEW).mkdir()
+            yield staging
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a lock, which ends with the process; raises OSError where another run holds it."""
+    if sys.platform == "win32":
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _sync(folder: Path) -> None:
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
