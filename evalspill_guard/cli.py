@@ -14,6 +14,7 @@ import click
 from evalspill_guard import __version__
 from evalspill_guard.cli_baseline import baseline
 from evalspill_guard.cli_options import baseline_of, baseline_option, config_option, load_config, run_scan, scan_options
+from evalspill_guard.cli_purge import purge
 from evalspill_guard.cli_setup import doctor, explain, fields, init, schema, validate
 from evalspill_guard.errors import ConfigError, EvalSpillError, ExitCode
 from evalspill_guard.sink import safe, safe_lines
@@ -69,6 +70,7 @@ def _what_next(context: click.Context) -> str:
 @baseline_option
 @click.option("--strict-baseline", is_flag=True, help="Exit 2 where a row of the baseline is no longer flagged.")
 @scan_options
+@click.option("--training-records", is_flag=True, help="List the training records that hold flagged rows, too.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 instead of 1; 2, 3 and 4 stay.")
 @click.option("--show-text", is_flag=True, help="Print the passages too; refused where CI is set.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no text when the gate passes.")
@@ -81,6 +83,7 @@ def check(
     form: str | None,
     baseline_path: str | None,
     strict_baseline: bool,
+    training_records: bool,
     exit_zero: bool,
     show_text: bool,
     quiet: bool,
@@ -99,6 +102,8 @@ def check(
     if show_text and os.environ.get("CI"):
         raise click.UsageError("--show-text prints row text, and CI is set: a job log is no place for it")
     config = _with_reports_in(load_config(config_path), reports_dir)
+    if training_records:
+        config = replace(config, reports=replace(config.reports, training=True))
     found = run_scan(config, baseline_of(config, baseline_path), **scan)
     result = _write(config, replace(found, result=strict(found.result)) if strict_baseline else found)
     with suppress(BrokenPipeError):  # the reports stand, and the gate's answer is the exit code
@@ -154,7 +159,7 @@ def _tell(result: RunResult, config: Config, form: str | None, show_text: bool, 
         terminal.tell_in_form(result, str(form), base)
 
 
-for command in (init, baseline, explain, doctor, fields, validate, schema):
+for command in (purge, init, baseline, explain, doctor, fields, validate, schema):
     cli.add_command(command)
 
 

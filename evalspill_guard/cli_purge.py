@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,21 @@ from evalspill_guard.cli_options import baseline_of, baseline_option, config_opt
 from evalspill_guard.errors import Unreadable
 
 if TYPE_CHECKING:
-    from evalspill_guard.model import CheckResult
+    from evalspill_guard.model import CheckResult, RunResult
     from evalspill_guard.purge import Purged
     from evalspill_guard.purgewriter import Outcome
+    from evalspill_guard.tables import Table
+
+_MOST = 20
 
 
 @click.command()
 @config_option
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="A new or empty folder.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; tell what would go.")
-@click.option("--list", "listed", type=click.Path(path_type=Path), metavar="FILE", help="Write the records that go as CSV.")
+@click.option(
+    "--list", "listed", type=click.Path(path_type=Path), metavar="FILE", help="Write the records that go as CSV."
+)
 @baseline_option
 @scan_options
 def purge(
@@ -35,9 +41,8 @@ def purge(
     from dataclasses import replace
 
     from evalspill_guard import terminal
-    from evalspill_guard.cli_options import means_of
     from evalspill_guard.purge import plan
-    from evalspill_guard.purgewriter import measure, refuse_folder, write
+    from evalspill_guard.purgewriter import measure, refuse_folder, refuse_paths, write
 
     config = load_config(config_path)
     refuse_folder(out, config)
@@ -46,3 +51,60 @@ def purge(
     if not found.result.complete:
         terminal.tell_problems(found.result)
         raise Unreadable("nothing was written: an incomplete scan does not know all records that leak")
+    refuse_paths(out, config, found.trained)
+    with terminal.Progress() as progress:
+        purged = plan(found.trained, found.result.checks, found.means, progress)
+    done = measure(purged) if dry_run else write(purged, out)
+    if listed:
+        _list(replace(found.result, training=tuple(record for one in purged for record in one.gone.values())), listed)
+    terminal.show(_by_file(done))
+    terminal.show(_by_check(purged, found.result.checks))
+    for emptied in (one.path for one in done if one.emptied):
+        terminal.say(f"{emptied}: no record is left, so no file is written for it")
+    terminal.say(f"{'dry run: nothing written to' if dry_run else 'written:'} {terminal.shown(out)}")
+
+
+def _by_file(done: Sequence[Outcome]) -> Table:
+    """The files of which records go, most bytes first, and all files together."""
+    from evalspill_guard.tables import Table
+
+    cut = sorted((one for one in done if one.records), key=lambda one: (-one.bytes, one.path.encode()))
+    cells = [(one.path, f"{one.records} of {one.of_records}", str(one.bytes)) for one in cut[:_MOST]]
+    if len(cut) > _MOST:
+        more = cut[_MOST:]
+        cells.append(
+            (f"{len(more)} more files", str(sum(one.records for one in more)), str(sum(m.bytes for m in more)))
+        )
+    records, of_records = sum(one.records for one in done), sum(one.of_records for one in done)
+    cells.append((f"all {len(done)} files", f"{records} of {of_records}", str(sum(one.bytes for one in done))))
+    return Table("training records that go", ("file", "records", "bytes"), tuple(cells))
+
+
+def _together(name: str, done: Sequence[Outcome]) -> tuple[str, str, str]:
+    records, of_records = sum(one.records for one in done), sum(one.of_records for one in done)
+    return name, f"{records} of {of_records}", str(sum(one.bytes for one in done))
+
+
+def _by_check(purged: Sequence[Purged], checks: Sequence[CheckResult]) -> Table:
+    """How many of these records hold rows of each check, and how many rows these are."""
+    from evalspill_guard.tables import Table
+
+    held = [(record, row) for one in purged for record in one.gone.values() for row in record.rows]
+    cells = []
+    for number, check in enumerate(checks):
+        mine = [(record, row.row) for record, row in held if row.check == number]
+        records = {(record.path, record.record) for record, _ in mine}
+        cells.append((check.name, str(len(records)), str(len({row for _, row in mine}))))
+    return Table("by check", ("check", "records", "eval rows in them"), tuple(cells))
+
+
+def _list(result: RunResult, path: Path) -> None:
+    """Write the records that go as contaminated-training.csv lists them. Raises ReportError where that fails."""
+    from evalspill_guard.errors import ReportError
+    from evalspill_guard.reports.training_csv import training_csv
+
+    try:
+        with path.open("wb") as file:
+            file.writelines(training_csv(result))
+    except OSError as error:
+        raise ReportError(f"{path}: cannot be written: {error.strerror or type(error).__name__}") from error

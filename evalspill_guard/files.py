@@ -47,6 +47,14 @@ def expand(patterns: Iterable[str], base: Path, exclude: Collection[Path]) -> tu
     return _each_once(sorted(found.values(), key=lambda file: os.fsencode(file.path))), list(dict.fromkeys(problems))
 
 
+def would_match(patterns: Collection[str], path: str) -> bool:
+    """Whether globs would match a file at this path, if there were one."""
+    here, refused = ([one for one in patterns if one.startswith("!") is excludes] for excludes in (False, True))
+    return any(_matcher(one)(path) for pattern in here for one in _braces(pattern)) and not any(
+        _matcher(one)(path) for pattern in refused for one in _braces(pattern[1:])
+    )
+
+
 def _addresses(pattern: str, is_wanted: Callable[[str], bool]) -> tuple[list[str], list[Problem]]:
     """What a pattern of addresses matches, and what it misses; a query stays with the address."""
     plain, mark, query = pattern.partition("?") if is_web(pattern) else (pattern, "", "")

@@ -15,10 +15,10 @@ from evalspill_guard.aim import Aim, Judged
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.index import Ids, RunIndex
 from evalspill_guard.kernel import batch
-from evalspill_guard.model import Problem, Shard
+from evalspill_guard.model import Problem, Shard, Stamp
 from evalspill_guard.readers import open_records, records_at
 from evalspill_guard.readers.batches import RecordBatch, of_records
-from evalspill_guard.streams import CHANGED
+from evalspill_guard.streams import CHANGED, changed, file_stamp
 
 _TOGETHER = 256  # records that are read again at once
 
@@ -28,7 +28,7 @@ class Wanted:
     """What is asked of a shard.
 
     A record is told when it holds enough of a row by its rule, when it holds one of `ids`, or always (`every`).
-    at is the (ordinal, start, line) of the only records to read, None: all. digest is that of the shard when it was scanned.
+    at is the (ordinal, start, line) of the only records to read, None: all. digest and stamp are those of the scan.
     """
 
     rows: tuple[Judged, ...]
@@ -36,12 +36,17 @@ class Wanted:
     every: bool = False
     at: tuple[tuple[int, int, int], ...] | None = None
     digest: str = ""
+    stamp: Stamp | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The records told: (ordinal, start, line) of each; (record, row, words covered, longest passage) of each row that one
-    holds; and (record, id) of everything in the index that one holds."""
+    """The records told, in order.
+
+    records   (ordinal, start, line) of each
+    rows      (record, row, words covered, longest passage) of each row that one holds
+    ids       (record, id) of everything in the index that one holds
+    """
 
     records: Ids
     rows: Ids
@@ -59,7 +64,7 @@ def hold(wanted: Wanted, shard: Shard, index: RunIndex, progress: Callable[[int]
     found = _Found(Aim(index, wanted.rows, wanted.ids), wanted)
     try:
         if wanted.at is not None:
-            _read_some(shard, wanted.at, found)
+            _read_some(shard, wanted.at, wanted.stamp, found)
         else:
             _read_all(shard, wanted.digest, found, progress)
     except Unreadable as error:
@@ -79,11 +84,13 @@ def _read_all(shard: Shard, digest: str, found: _Found, progress: Callable[[int]
             raise Unreadable(CHANGED)
 
 
-def _read_some(shard: Shard, at: Sequence[tuple[int, int, int]], found: _Found) -> None:
+def _read_some(shard: Shard, at: Sequence[tuple[int, int, int]], stamp: Stamp | None, found: _Found) -> None:
     records = records_at(shard.file, shard.reading, "train", [(ordinal, start) for ordinal, start, _ in at])
     for first in range(0, len(at), _TOGETHER):
         some = list(islice(records, _TOGETHER))
         found.take(of_records(some), at[first : first + len(some)])
+    if stamp and changed(stamp, file_stamp(shard.file)):
+        raise Unreadable(CHANGED)
 
 
 def _table(parts: Sequence[Ids], width: int) -> Ids:

@@ -32,6 +32,7 @@ class Run:
     result: RunResult
     eval_files: Mapping[str, Sequence[EvalFile]]
     trained: Trained
+    means: Means
 
 
 def run(
@@ -76,6 +77,7 @@ def run(
         ),
         {one.check.name: one.rows.files for one in loaded},
         trained,
+        means,
     )
 
 

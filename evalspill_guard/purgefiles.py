@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -57,8 +56,6 @@ def purged_bytes(one: Purged, sizes: Sizes) -> Iterator[bytes]:
     except Unreadable as error:
         raise Unreadable(f"{one.file.file.path}: {error.what}", error.line) from None
     except OSError as error:
-        if error.filename != one.file.file.real:
-            raise
         raise Unreadable(f"{one.file.file.path}: could not be read: {error.strerror}") from None
 
 
@@ -81,9 +78,11 @@ def _kept(one: Purged, sizes: Sizes) -> Iterator[bytes]:
 def _packed(pieces: Callable[[], Iterator[bytes]], compression: str) -> Iterator[bytes]:
     """Compressed as the input was, and never held whole: the size in the header of zstd is counted first."""
     if compression != "zst":
-        return compress(pieces(), compression)
+        yield from compress(pieces(), compression)
+        return
     packer = zstandard.ZstdCompressor().compressobj(size=sum(map(len, pieces())))
-    return chain(map(packer.compress, pieces()), iter([packer.flush()]))
+    yield from map(packer.compress, pieces())
+    yield packer.flush()
 
 
 def _counted(pieces: Iterable[bytes], sizes: Sizes) -> Iterator[bytes]:

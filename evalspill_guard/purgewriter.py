@@ -5,9 +5,7 @@ It is new or empty, no link, and lies where no glob of the config would find wha
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import posixpath
 import shutil
 import sys
 import tempfile
@@ -18,9 +16,11 @@ from pathlib import Path
 
 from evalspill_guard.config import Config
 from evalspill_guard.errors import ReportError, UsageError
+from evalspill_guard.files import would_match
 from evalspill_guard.purge import Purged
 from evalspill_guard.purgefiles import Sizes, is_emptied, out_path, purged_bytes
 from evalspill_guard.remote import is_remote
+from evalspill_guard.training import Trained, files_of
 
 if sys.platform != "win32":
     import fcntl
@@ -54,41 +54,25 @@ def refuse_folder(out: Path, config: Config) -> None:
     real = Path(os.path.realpath(out))
     if real.is_relative_to(os.path.realpath(config.base / config.reports.dir)):
         raise UsageError(f"{out}: lies in the folder of the reports; name another one")
-    sources = [source for check in config.checks for source in (check.train, check.eval)]
-    for pattern in dict.fromkeys(one for source in sources if _reaches(source.files, config.base, real) for one in source.files):
-        raise UsageError(f"{out}: lies in the data: {pattern} would match what is written there")
 
 
-def _reaches(patterns: Sequence[str], base: Path, folder: Path) -> bool:
-    """Whether one of these globs may match a file below a folder, and none excludes all that is there."""
-    local = [pattern for pattern in patterns if not is_remote(pattern.removeprefix("!"))]
-    parts = folder.as_posix().split("/")
-    found = [_matches_below(_parts(one, base), parts) for one in local if not one.startswith("!")]
-    return any(found) and not any(_excludes(_parts(one[1:], base), parts) for one in local if one.startswith("!"))
+def refuse_paths(out: Path, config: Config, found: Trained) -> None:
+    """Raises UsageError where a later scan would take what is written for data, or two files would be one."""
+    paths = [out_path(path) for path in sorted({file.file.path for file in files_of(found.checks)})]
+    if twice := sorted({path for path in paths if paths.count(path) > 1}):
+        raise UsageError(f"{twice[0]}: two training files would be written there: rename one")
+    real, base = Path(os.path.realpath(out)), Path(os.path.realpath(config.base))
+    for source in (one for check in config.checks for one in (check.train, check.eval)):
+        globs = [_whole(pattern, base) for pattern in source.files]
+        if would := [path for path in paths if would_match(globs, (real / path).as_posix())]:
+            raise UsageError(f"{out}: lies in the data: {', '.join(source.files)} would match {would[0]} there")
 
 
-def _parts(pattern: str, base: Path) -> list[str]:
-    root = Path(os.path.realpath(base)).as_posix()
-    return posixpath.normpath(posixpath.join(root, pattern)).split("/")
-
-
-def _matches_below(pattern: Sequence[str], folder: Sequence[str]) -> bool:
-    """Whether a glob may match something below a folder: braces may stand for anything."""
-    for number, part in enumerate(folder):
-        if number >= len(pattern) - 1:
-            return pattern[-1:] == ["**"]
-        if pattern[number] == "**":
-            return not any(one.startswith(".") for one in folder[number:])
-        hidden = part.startswith(".") and not pattern[number].startswith(".")
-        if hidden or not ("{" in pattern[number] or fnmatch.fnmatchcase(part, pattern[number])):
-            return False
-    return True
-
-
-def _excludes(pattern: Sequence[str], folder: Sequence[str]) -> bool:
-    return pattern[-1:] == ["**"] and len(pattern) <= len(folder) + 1 and all(
-        fnmatch.fnmatchcase(part, one) for one, part in zip(pattern[:-1], folder, strict=False)
-    )
+def _whole(pattern: str, base: Path) -> str:
+    """A glob as it stands from the root on; an address as it is, which no local path matches."""
+    mark = "!" if pattern.startswith("!") else ""
+    plain = pattern.removeprefix("!")
+    return pattern if is_remote(plain) else mark + os.path.normpath(base / plain)
 
 
 def measure(purged: Iterable[Purged]) -> list[Outcome]:
@@ -103,8 +87,6 @@ def write(purged: Sequence[Purged], out: Path) -> list[Outcome]:
     the folder cannot be written.
     """
     paths = [out_path(one.file.file.path) for one in purged]
-    if twice := [path for path in paths if paths.count(path) > 1]:
-        raise UsageError(f"{twice[0]}: two training files would be written there: rename one")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with _staging(out) as staging:

@@ -171,7 +171,7 @@ def _to_read(number: int, file: ScannedFile, keys: Sequence[Key]) -> Iterator[_E
         before += result.records
         if at:
             shard = shards[place] if len(shards) == len(file.shards) else Shard(file.file, file.reading)
-            yield _Errand(number, place, shard, Wanted((), every=True, at=at))
+            yield _Errand(number, place, shard, Wanted((), every=True, at=at, stamp=result.stamp))
 
 
 def _judging(checks: Sequence[Searched], file: ScannedFile) -> Iterator[Judged]:
@@ -189,7 +189,7 @@ def _errands(
     for place in needed:
         result = file.shards[place]
         shard = shards[place] if len(shards) == len(file.shards) else Shard(file.file, file.reading)
-        wanted = Wanted(judged, ids, at=_places(result, matters), digest=result.digest)
+        wanted = Wanted(judged, ids, at=_places(result, matters), digest=result.digest, stamp=result.stamp)
         yield _Errand(number, place, shard, wanted)
 
 

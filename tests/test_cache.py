@@ -24,9 +24,9 @@ from test_scan import ROWS, Counted, checked, corpus, folder, line, reports, sma
 
 from evalspill_guard import cache as cache_module
 from evalspill_guard.cache import Cache, Known, Wanted, default_folder
-from evalspill_guard.streams import file_stamp, range_digest
 from evalspill_guard.model import DataFile, Reading, Shard
 from evalspill_guard.scanner import ShardResult
+from evalspill_guard.streams import file_stamp, range_digest
 
 __all__ = ["folder", "small_shards"]  # fixtures
 

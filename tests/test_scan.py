@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from evalspill_guard import readers
 from evalspill_guard import scan as scan_module
 from evalspill_guard.engine import Engine
-from evalspill_guard.streams import CHANGED
 from evalspill_guard.index import Query, RunIndex, build
 from evalspill_guard.model import DataFile, Reading, Shard
 from evalspill_guard.pool import Pool
 from evalspill_guard.scan import Means, scan_files
 from evalspill_guard.scanner import ShardResult, scan_shard
+from evalspill_guard.streams import CHANGED
 
 WORDS = [a + b for a in ("ba", "ko", "mi", "tur", "sel", "dra") for b in ("n", "lo", "rim", "sta", "ge", "vo", "pek")]
 SMALL_SHARD = 4096
