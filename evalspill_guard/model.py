@@ -12,6 +12,7 @@ Outcome = Literal["dirty", "clean", "whole", "too-short", "boilerplate-only", "n
 
 MAX_RECORD = 64_000_000
 LEAST_OVERLAP = 65_536
+CHANGED = "changed during the scan; run again when nothing writes to it"
 MOST_PLACES = 10
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import xxhash
 
 from evalspill_guard.errors import Unreadable, UsageError
-from evalspill_guard.model import Stamp
+from evalspill_guard.model import CHANGED, Stamp
 
 UNTRUSTED = 1 << 62
 """The time in the stamp of a file of which no tag of its content is known: later than any clock, so never believed."""
@@ -213,12 +213,14 @@ class RemoteRaw(io.RawIOBase):
         return self.stamp
 
     def readinto(self, buffer: Any) -> int:
-        if self.size is not None and self._at >= self.size:
+        left = len(buffer) if self.size is None else self.size - self._at
+        if left <= 0:
+            self._ends_here()
             return 0
         with _explained():
             if self._file is None:
                 self._file = self._begin()
-            block = self._file.read(len(buffer))
+            block = self._file.read(min(left, len(buffer)))
         buffer[: len(block)] = block
         self._at += len(block)
         return len(block)
@@ -226,12 +228,35 @@ class RemoteRaw(io.RawIOBase):
     def _begin(self) -> Any:
         self._in_parts = bool(self._at) or not is_web(self.address)
         if not self._in_parts:
-            return self._opened(0)
+            return self._whole(self._opened(0))
         if not self.ranges:
             raise Unreadable("could not be read: the server gives no byte ranges")
         file = self._opened(_BLOCK)
         file.seek(self._at)
         return file
+
+    def _whole(self, file: Any) -> Any:
+        """The answer to a request for the whole file, which has to be that, and as long as was told before."""
+        answer = getattr(file, "r", None)
+        status, headers = getattr(answer, "status", 200), getattr(answer, "headers", {})
+        if status != 200:
+            raise Unreadable(f"could not be read: the server answered {status} to a request for the whole file")
+        length = headers.get("Content-Length", "")
+        if (
+            self.size is not None
+            and length.isdecimal()
+            and "Content-Encoding" not in headers
+            and int(length) != self.size
+        ):
+            raise Unreadable(CHANGED)
+        return file
+
+    def _ends_here(self) -> None:
+        """Raises Unreadable where more follows than the server said that there is."""
+        if self._file is not None and not self._in_parts:
+            with _explained():
+                if self._file.read(1):
+                    raise Unreadable(CHANGED)
 
     def _drop(self) -> None:
         file, self._file = self._file, None

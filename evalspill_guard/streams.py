@@ -21,10 +21,10 @@ from isal import igzip_lib
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.files import pointer_kind
+from evalspill_guard.model import CHANGED as CHANGED
 from evalspill_guard.model import DataFile, Stamp
 from evalspill_guard.remote import RemoteRaw, info, is_remote, shown, stamp_of
 
-CHANGED = "changed during the scan; run again when nothing writes to it"
 _BLOCK = 1 << 18
 _MAGIC = (
     (re.compile(rb"\x1f\x8b\x08"), "gz"),

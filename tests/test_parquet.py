@@ -346,3 +346,58 @@ def test_what_polars_writes_is_read_and_cleaned(tmp_path: Path) -> None:
     file = DataFile("f.parquet", str(tmp_path / "f.parquet"))
     assert [json.loads(json.dumps(value)) for value in values(file, Reading(), "eval")] == rows(4)
     assert polars.read_parquet(_kept(file, [True, False, True, False])).to_dicts() == [rows(4)[0], rows(4)[2]]
+
+
+Q = " ".join(f"word{number}" for number in range(14))
+
+
+def _arrow_repository(folder: Path, table: Any, fields: str = "", name: str = "train.arrow") -> Path:
+    world.jsonl(folder / "eval.jsonl", [{"question": Q}])
+    if name.endswith("parquet"):
+        pq.write_table(table, folder / name)
+    else:
+        with pa.ipc.new_file(str(folder / name), table.schema) as file:
+            file.write_table(table)
+    (folder / "evalspill.yaml").write_text(
+        f"version: 1\ntrain: {{files: {name}{fields}}}\neval: {{files: eval.jsonl, fields: question}}\n"
+        "on_bad_record: skip\n"
+    )
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["list", "struct", "dictionary", "string", "binary"])
+def test_a_broken_string_in_another_column_hides_nothing_of_its_row(tmp_path: Path, kind: str) -> None:
+    column = {
+        "list": pa.array([[Q]] * 1 + [["x"]] * 299),
+        "struct": pa.array([{"content": Q}] + [{"content": "x"}] * 299),
+        "dictionary": pa.array([Q] + ["x"] * 299).dictionary_encode(),
+        "string": pa.array([Q] + ["x"] * 299),
+        "binary": pa.array([Q.encode()] + [b"x"] * 299),
+    }[kind]
+    broken = pa.array([b"\xff\xfe"] + [b"x"] * 299).view(pa.string())
+    _arrow_repository(tmp_path, pa.table({"t": column, "o": broken}))
+    assert world.check(tmp_path) == 1
+
+
+def test_a_broken_string_inside_a_list_is_no_row_to_pass_over(tmp_path: Path) -> None:
+    values = pa.array([Q.encode() + b"\xff"] + [b"x"] * 299).view(pa.string())
+    column = pa.ListArray.from_arrays(list(range(301)), values)
+    _arrow_repository(tmp_path, pa.table({"t": column}))
+    assert world.check(tmp_path) == 3
+
+
+@pytest.mark.parametrize("name", ["train.arrow", "train.parquet"])
+def test_the_keys_of_a_map_are_never_text(tmp_path: Path, name: str) -> None:
+    half, rest = " ".join(Q.split()[:7]), " ".join(Q.split()[7:])
+    flags = pa.array([[("checked", True)]], pa.map_(pa.string(), pa.bool_()))
+    _arrow_repository(tmp_path, pa.table({"a": [half], "flags": flags, "b": [rest]}), name=name)
+    assert world.check(tmp_path) == 1
+    _arrow_repository(tmp_path, pa.table({"flags": flags}), name=name)
+    assert world.check(tmp_path) == 3
+
+
+def test_a_path_leads_into_a_dictionary_of_structs(tmp_path: Path) -> None:
+    inner = pa.array([{"text": Q, "x": "y"}])
+    column = pa.DictionaryArray.from_arrays(pa.array([0]), inner)
+    _arrow_repository(tmp_path, pa.table({"d": column, "b": ["filler words"]}), ", fields: [d.text, b]")
+    assert world.check(tmp_path) == 1

@@ -233,6 +233,15 @@ def test_a_connection_that_breaks_is_incomplete(server: web.Server) -> None:
         questions(file(server, "/t.jsonl"))
 
 
+@pytest.mark.parametrize("fault", ["head is short", "206 for the whole"])
+def test_a_server_that_cuts_the_file_short_is_incomplete(server: web.Server, fault: str) -> None:
+    server.files["/t.txt"] = b"a paragraph\n\n" * 40_000
+    server.fault = fault
+    with pytest.raises(Unreadable), open_records(file(server, "/t.txt"), Reading(), "train") as stream:
+        list(stream)
+        stream.source.digest()
+
+
 def test_an_object_that_changes_is_incomplete(server: web.Server) -> None:
     one = file(server, "/train/a.jsonl")
     with open_records(one, Reading(), "train") as stream:

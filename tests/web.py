@@ -69,12 +69,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, data: bytes, body: bool) -> None:
         asked = re.match(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")) if self.server.ranges else None
         first, last = (int(asked[1]), min(int(asked[2]) + 1, len(data))) if asked else (0, len(data))
-        self.send_response(206 if asked else 200)
+        whole_as_part = self.server.fault == "206 for the whole" and body and not asked
+        if whole_as_part:
+            first, last = 0, len(data) // 2
+        self.send_response(206 if asked or whole_as_part else 200)
         if asked:
             self.send_header("Content-Range", f"bytes {first}-{last - 1}/{len(data)}")
         if self.server.fault == "says gzip":
             self.send_header("Content-Encoding", "gzip")
-        if self.server.fault != "no size":
+        if self.server.fault == "head is short" and not body:
+            self.send_header("Content-Length", "1000")
+        elif self.server.fault != "no size" and not (self.server.fault == "206 for the whole" and not body):
             self.send_header("Content-Length", str(last - first))
         if self.server.tags:
             self.send_header("ETag", f'"{xxhash.xxh3_64_hexdigest(data)}"')

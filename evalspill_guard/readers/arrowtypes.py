@@ -38,12 +38,17 @@ def needed_leaves(kind: Any, ways: Ways) -> list[bool]:
     types = arrow().types
     if isinstance(kind, arrow().BaseExtensionType):
         kind = kind.storage_type
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return needed_leaves(kind.value_type, ways)
+    if types.is_union(kind):
+        return [bool(ways)]
     if types.is_struct(kind):
         inner = [[way for way in (below(way, field.name) for way in ways) if way is not None] for field in kind]
         return [one for field, more in zip(kind, inner, strict=True) for one in needed_leaves(field.type, more)]
     if types.is_map(kind):  # a key that a path names is a value here
         more = [()] if ways else []
-        return needed_leaves(kind.key_type, more) + needed_leaves(kind.item_type, more)
+        keys, items = needed_leaves(kind.key_type, more), needed_leaves(kind.item_type, more)
+        return [any(items)] * len(keys + items)  # of a map without its values the keys would be taken for values
     if _is_list(kind):
         return needed_leaves(kind.value_type, [more for way in ways for more in _of_elements(way)])
     return [() in ways and _is_text(kind)]
@@ -86,7 +91,7 @@ def as_rows(first: int, batch: Any) -> Iterator[tuple[int, object, str]]:
         try:
             yield first + number, next(iter(_plain_rows(one))), ""
         except UnicodeDecodeError:
-            yield first + number, _lossy(one), f"row {first + number + 1}: not UTF-8"
+            yield first + number, _lossy(one, first + number + 1), f"row {first + number + 1}: not UTF-8"
 
 
 def _plain_rows(batch: Any) -> Iterator[object]:
@@ -150,12 +155,20 @@ def _decoded(value: bytes) -> str | None:
         return None
 
 
-def _lossy(row: Any) -> object:
-    """A row whose strings are not all UTF-8: those of its columns, decoded with U+FFFD."""
+def _lossy(row: Any, number: int) -> object:
+    """A row whose strings are not all UTF-8: its columns, strings decoded with U+FFFD.
+
+    Raises Unreadable where a string inside a list or the like is broken, since its text cannot be searched then.
+    """
     types = arrow().types
     texts: list[tuple[str, object]] = []
     for name, column in zip(row.schema.names, row.columns, strict=True):
         if types.is_string(column.type) or types.is_large_string(column.type):
             raw = column.cast(arrow().large_binary())[0].as_py()
             texts.append((name, None if raw is None else raw.decode("utf-8", "replace")))
+            continue
+        try:
+            texts.append((name, _plain_values(column)[0]))
+        except UnicodeDecodeError:
+            raise Unreadable(f"row {number}: a string inside its column {name!r} is not UTF-8: mend it") from None
     return Pairs(texts)
