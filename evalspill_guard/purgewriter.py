@@ -5,6 +5,7 @@ It is new or empty, no link, and lies where no glob of the config would find wha
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -24,6 +25,8 @@ from evalspill_guard.training import Trained, files_of
 
 if sys.platform != "win32":
     import fcntl
+
+log = logging.getLogger(__name__)
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _TEMPORARY = "evalspill-tmp-"
@@ -110,6 +113,10 @@ def _written(one: Purged, path: Path | None) -> Outcome:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(path, pieces, _mode(one))
     seen = one.file.seen
+    log.info(
+        "%s: %s, %d of %d records and %d bytes taken out", seen.path, "read" if path is None else "written",
+        len(one.gone), seen.records, sizes.read - sizes.left,
+    )  # fmt: skip
     return Outcome(seen.path, len(one.gone), seen.records, sizes.read - sizes.left)
 
 

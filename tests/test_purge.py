@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import web
 import world
 import zstandard
 from hypothesis import given, settings
@@ -173,6 +174,24 @@ def test_parquet_loses_rows_and_keeps_its_schema(tmp_path: Path, monkeypatch: py
     assert flagged(tmp_path) == 0
 
 
+@pytest.mark.parametrize("ranges", [True, False])
+def test_remote_files_are_written_here(tmp_path: Path, ranges: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("aiohttp")
+    monkeypatch.setattr(readers, "SHARD_BYTES", 900)
+    world.jsonl(tmp_path / "eval.jsonl", [{"question": row} for row in ROWS])
+    with web.serving() as server:
+        server.ranges = ranges
+        server.files["/d/train.jsonl"] = FORMATS["train.jsonl"](TEXTS).encode()
+        server.files["/d/clean.jsonl.gz"] = gzip.compress(FORMATS["train.jsonl"](LEFT).encode(), 1)
+        world.config(tmp_path, train=f"['{server.url}/d/train.jsonl', '{server.url}/d/clean.jsonl.gz']")
+        assert purge(tmp_path) == 0
+        kept = server.files["/d/clean.jsonl.gz"]
+        place = f"_http/127.0.0.1_{server.server_port}/d"
+    assert tree(tmp_path / "purged") == {
+        f"{place}/clean.jsonl.gz": kept, f"{place}/train.jsonl": FORMATS["train.jsonl"](LEFT).encode()
+    }  # fmt: skip
+
+
 def test_long_text_loses_the_pieces_and_their_overlap_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalspill_guard.loading.LEAST_OVERLAP", 1000)
     world.jsonl(tmp_path / "eval.jsonl", [{"question": row} for row in ROWS])
@@ -314,12 +333,10 @@ version: 1
 train: {{files: '{name}', fields: [{pair.train_fields}]}}
 eval: {{files: '{DATA.resolve()}/{pair.eval_file}', fields: [{pair.eval_fields}]{header}}}
 """)
-    code = world.check(tmp_path, "--training-records", "-q")
-    assert code == (1 if pair.figures[4] else 0)
     assert purge(tmp_path, "--list", str(tmp_path / "gone.csv")) == 0
     before = (tmp_path / name).read_bytes()
     gone = {int(one["train_line"]) for one in listed(tmp_path / "gone.csv")}
-    assert {int(one["train_line"]) for one in listed(tmp_path / "evalspill-reports/contaminated-training.csv")} <= gone
+    assert bool(gone) == (pair.figures[4] > 0)
     if pair.name == "seed-tasks-in-gpteacher":  # every record of it leaks
         assert (len(gone), tree(tmp_path / "purged")) == (before.count(b"\n"), {})
         return
