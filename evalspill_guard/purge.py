@@ -93,7 +93,8 @@ class _Plan:
             if not now.score.found or before.accepted:
                 continue
             flagged = replace(one.check.flag_at, longest=None).applies(now.score)
-            if flagged or self._may_be_long(row, now, left, one.check.flag_at):
+            leaks = flagged or self._may_be_long(row, now, left, one.check.flag_at)
+            if leaks if self._touched(number, row, left) else before.flagged:
                 mask = live_at(self.found.index, row, scored.boilerplate)
                 if self.settled.get(row) != mask.tobytes():
                     yield row, mask, ()
@@ -108,6 +109,11 @@ class _Plan:
             return all_of_it
         at = np.searchsorted(all_of_it.ids, np.concatenate(gone))
         return Findings(all_of_it.ids, all_of_it.counts - np.bincount(at, minlength=len(all_of_it.ids)), {})
+
+    def _touched(self, number: int, row: int, left: Findings) -> bool:
+        """Whether a record that goes held anything of a row; of other rows the scan has said what there is to say."""
+        ids = np.append(self.found.index.ids_of(row), self.found.index.row_whole[row])
+        return bool((left.count(ids) != self.findings[number].count(ids)).any())
 
     def _may_be_long(self, row: int, now: ScoredRow, left: Findings, rule: FlagRule) -> bool:
         """Whether one record might share a passage that is long enough, by the runs that are found in any."""

@@ -279,6 +279,33 @@ def test_a_template_that_becomes_rare_by_the_purge_is_looked_at_again(tmp_path: 
     assert flagged(tmp_path) == 0
 
 
+def hidden_passage(folder: Path, also: str) -> list[str]:
+    """The one record with 40 words of a row comes after four others with each run of them, so that no scan sees it."""
+    row, other = sentence("long", 120), sentence("other")
+    words = row.split()
+    parts = [" ".join(words[at : at + 39]) for at in (40, 41)]
+    texts = [f"{part} {also}" for part in parts for _ in range(4)] + [" ".join(words[40:80]), sentence(3)]
+    repository(folder, [row, other], [{"text": text} for text in texts])
+    return texts
+
+
+def test_what_a_scan_does_not_flag_stays(tmp_path: Path) -> None:
+    hidden_passage(tmp_path, "")
+    assert flagged(tmp_path) == 0
+    assert purge(tmp_path) == 0
+    assert (tmp_path / "purged/train.jsonl").read_bytes() == (tmp_path / "train.jsonl").read_bytes()
+
+
+def test_a_passage_that_comes_to_light_by_a_purge_goes_too(tmp_path: Path) -> None:
+    texts = hidden_passage(tmp_path, sentence("other"))
+    assert flagged(tmp_path) == 1
+    assert purge(tmp_path) == 0
+    left = [json.loads(line)["text"] for line in (tmp_path / "purged/train.jsonl").read_text().splitlines()]
+    assert left == texts[9:]
+    in_place(tmp_path)
+    assert flagged(tmp_path) == 0
+
+
 def test_records_that_only_hold_accepted_rows_stay(tmp_path: Path) -> None:
     repository(tmp_path, ROWS, [{"text": text} for text in TEXTS])
     config = str(tmp_path / "evalspill.yaml")

@@ -108,6 +108,14 @@ def test_a_passage_with_template_words_inside_is_as_long_as_the_scan_says(tmp_pa
     assert one["coverage"] == row["coverage"]
 
 
+def test_a_passage_that_a_record_holds_twice_is_as_long_as_it_is(tmp_path: Path) -> None:
+    rows = [sentence(i) for i in range(10)]
+    half = " ".join(rows[4].split()[2:18])
+    repository(tmp_path, rows, [{"text": f"{half} {sentence(11, 3)} {half} {half}"}])
+    assert world.check(tmp_path) == 1
+    assert [(one["longest"], one["coverage"]) for one in listed(tmp_path)] == [("16", "0.8000")]
+
+
 def test_short_rows_count_where_they_stand_whole(tmp_path: Path) -> None:
     rows = [*(sentence(i) for i in range(20)), "what sel dra ban is", "ban kolo tur"]
     train = [{"text": f"so what sel dra ban is it {sentence(1)[:20]}"}, {"a": "Ban, kolo tur!", "b": "x"},
