@@ -11,13 +11,14 @@ import json
 import os
 import platform
 import random
+import resource
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 
@@ -55,18 +56,27 @@ def at_most(what: str, found: float, wanted: float) -> Goal:
     return Goal(what, f"{found:.3g}", f"at most {wanted:g}", found <= wanted)
 
 
-def row(what: str, size: float, one: Measured) -> None:
+@dataclass(frozen=True, slots=True)
+class Cost(Measured):
+    """With the seconds that the processors worked, all processes of a command together."""
+
+    work: float
+
+
+def row(what: str, size: float, one: Cost) -> None:
     speed = size / MB / one.seconds
-    print(f"| {what} | {one.seconds:.2f} | {speed:.1f} | {one.spread:.0%} | {one.peak:.0f} |", flush=True)
+    print(
+        f"| {what} | {one.seconds:.2f} | {one.work:.2f} | {speed:.1f} | {one.spread:.0%} | {one.peak:.0f} |", flush=True
+    )
 
 
 def cut(source: Path, folder: Path, parts: int, pack: bool) -> str:
     """A folder of so many files of about the same size; the glob that matches them."""
     folder.mkdir(exist_ok=True)
-    size, suffix = source.stat().st_size // parts, "jsonl.gz" if pack else "jsonl"
+    size, suffix = source.stat().st_size, "jsonl.gz" if pack else "jsonl"
     with source.open("rb") as lines:
         for number in range(parts):
-            name, most = folder / f"part-{number:02d}.{suffix}", size * (number + 1) // MB * MB + MB
+            name, most = folder / f"part-{number:02d}.{suffix}", size * (number + 1) // parts
             with gzip.open(name, "wb", 1) if pack else name.open("wb") as part:
                 while lines.tell() < most and (line := lines.readline()):
                     part.write(line)
@@ -77,7 +87,7 @@ def nothing(_: int) -> None:
     """No preparation."""
 
 
-def best(turns: int, *steps: tuple[Sequence[str], Callable[[int], object]]) -> list[Measured]:
+def best(turns: int, *steps: tuple[Sequence[str], Callable[[int], object]]) -> list[Cost]:
     """All commands in turn, each prepared first, again and again: the fastest run of each.
 
     Whatever else the machine does only slows a run, and those with two processes most.
@@ -86,14 +96,22 @@ def best(turns: int, *steps: tuple[Sequence[str], Callable[[int], object]]) -> l
     return [_fastest([run[number] for run in runs]) for number in range(len(steps))]
 
 
-def _once(command: Sequence[str], prepare: Callable[[int], object], turn: int) -> tuple[float, float]:
+def _once(command: Sequence[str], prepare: Callable[[int], object], turn: int) -> tuple[float, float, float]:
     prepare(turn)
-    return once(command)
+    before = _worked()
+    seconds, peak = once(command)
+    return seconds, peak, _worked() - before
 
 
-def _fastest(runs: Sequence[tuple[float, float]]) -> Measured:
-    seconds = [run[0] for run in runs]
-    return Measured(min(seconds), (max(seconds) - min(seconds)) / min(seconds), max(run[1] for run in runs))
+def _worked() -> float:
+    """Seconds of the processors in all commands that have ended; what works for dask is none of them."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _fastest(runs: Sequence[tuple[float, float, float]]) -> Cost:
+    seconds, peaks, works = zip(*runs, strict=True)
+    return Cost(min(seconds), (max(seconds) - min(seconds)) / min(seconds), max(peaks), min(works))
 
 
 def workers(data: Data, plain: Path, turns: int) -> list[Goal]:
@@ -119,7 +137,7 @@ def slope(data: Data, sizes: tuple[int, int], turns: int) -> list[Goal]:
         train.unlink()
     share = sizes[1] / much.seconds / (sizes[0] / little.seconds)
     each = (much.seconds - little.seconds) / (sizes[1] - sizes[0]) * 1_000 * MB
-    print(f"| each GB more, 1 process | {each:.1f} | {1_000 / each:.1f} | | |")
+    print(f"| each GB more, 1 process | {each:.1f} | | {1_000 / each:.1f} | | |")
     return [
         at_least(f"MB/s at {sizes[1] / MB:g} MB, of that at {sizes[0] / MB:g} MB", share, 0.8),
         at_most("peak memory, likewise", much.peak / little.peak, 1.1),
@@ -188,7 +206,7 @@ def many_rows(data: Data, count: int) -> list[Goal]:
     runs = sum(len(table.hashes) for table in index.tables)
     texts = [[str(record["text"])] for record in islice(records(Prose(random.Random(1))), 20_000)]
     few, many = _looked_up(build(queries[:5_000]), texts), _looked_up(index, texts)
-    print(f"| {count:,} rows, {runs:,} runs: read, MB/s | | {reading:.1f} | | |")
+    print(f"| {count:,} rows, {runs:,} runs: read, MB/s | | | {reading:.1f} | | |")
     return [
         at_least(f"index of {count:,} rows, MB/s of eval text", building, 20),
         at_most("its bytes a run", _bytes(index) / runs, 64),
@@ -271,7 +289,7 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, {processors()} usable")
     data = generate(chosen.folder, (2 if chosen.tiny else 100) * MB, 100 if chosen.tiny else 5_000)
     plain = enlarge(data, size * MB).rename(data.folder / "plain.jsonl")
-    print(f"\n| {size} MB | seconds | MB/s | spread | peak MB |\n|---|---|---|---|---|")
+    print(f"\n| {size} MB | seconds | of work | MB/s | spread | peak MB |\n|---|---|---|---|---|---|")
     goals = slope(data, (size * MB // 10, 4 * size * MB), max(1, turns // 2))
     goals += workers(data, plain, turns)
     goals += cached(data, plain, turns)

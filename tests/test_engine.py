@@ -337,6 +337,13 @@ def test_a_killed_worker_leaves_the_scan_incomplete_and_nothing_running(
 
 
 @linux
+def test_workers_never_see_ctrl_c(running: subprocess.Popen[bytes]) -> None:
+    states = [Path(f"/proc/{number}/status").read_text() for number in _workers(running.pid)]
+    blocked = [int(state.partition("SigBlk:")[2].split()[0], 16) for state in states]
+    assert [mask >> (signal.SIGINT - 1) & 1 for mask in blocked] == [1, 1]
+
+
+@linux
 def test_workers_end_by_themselves_when_the_process_that_started_them_is_killed(
     busy: Path, running: subprocess.Popen[bytes]
 ) -> None:

@@ -264,13 +264,24 @@ def test_only_new_rows_are_looked_for_and_removed_ones_cost_nothing(
     assert counted.take() == []
 
 
+def test_a_new_short_row_is_looked_for_in_what_was_scanned_before(folder: Path) -> None:
+    short = ["drapek selrim kosta bage vovo", "tursta mige kolo"]
+    write_config(folder, "n: 9\n")
+    (folder / "d.txt").write_text(f"{sentence('d')} {short[0]} {sentence('e')}\n\n{short[1]}\n")
+    checked(folder)
+    for row in short:
+        write_rows(folder, [*ROWS, row])
+        assert checked(folder) == uncached(folder)
+        assert row in (folder / "evalspill-reports/default/contamination-report.csv").read_text()
+
+
 def test_sets_of_rows_that_change_each_day_do_not_pile_up(folder: Path) -> None:
+    write_config(folder, "n: 9\n")
     for day in range(12):
         write_rows(folder, [sentence(f"day {day} {i}") for i in range(30)])
         world.check(folder, "--quiet")
-    sets = (folder.parent / "cache-of-the-test").rglob("*.sought")
-    newest = max(sets, key=lambda path: path.stat().st_mtime)
-    assert newest.stat().st_size < 6 * 30 * 20 * 8
+    sizes = [path.stat().st_size for path in (folder.parent / "cache-of-the-test").rglob("*.sought")]
+    assert max(sizes) < 7 * min(sizes)
 
 
 def _by_hand(data: bytes, row: str) -> list[tuple[int, int]]:
