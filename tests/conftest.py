@@ -1,11 +1,15 @@
 """What all tests share."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as where a shell runs the tests in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fixed", derandomize=True)  # the same examples in every run; a search: HYPOTHESIS_PROFILE
 settings.register_profile("search", max_examples=2000)
