@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from evalspill_guard.index import Ids, Mask, RunIndex
+from evalspill_guard.index import Ids, Mask, RunIndex, ranges
 from evalspill_guard.kernel import Batch
 from evalspill_guard.scoring import FlagRule
 
@@ -93,7 +93,7 @@ class Aim:
     def rows_in(self, texts: Batch, ids: Ids, where: Ids) -> Ids:
         """(text, row, words covered, longest, live runs, whole) of each row of which a text holds a live run, or
         that stands whole in it; `ids` are found in the texts `where`."""
-        parts = [part for matches in self._matches(texts) for part in (_figures(matches, self.n),)]
+        parts = [_figures(matches, self.n) for matches in self._matches(texts)]
         whole = _spread(np.searchsorted(self.whole_ids, ids), np.searchsorted(self.whole_ids, ids, side="right"))
         rows = self.whole_rows[whole[1]]
         words, runs = self.words[rows], self.live_runs[rows]
@@ -103,10 +103,9 @@ class Aim:
     def _matches(self, texts: Batch) -> Iterator[Ids]:
         """(text, row, place in the row, place in the texts, id, live) wherever a text holds a run of a row."""
         for table in self.index.tables:
-            places, entries = table.find(texts.windows(table.length))
-            where = np.searchsorted(texts.texts, places, side="right") - 1
-            inside = (places + table.length <= texts.texts[where + 1]) & (table.ids[entries] >= 0)
-            places, where, ids = places[inside], where[inside], table.ids[entries[inside]]
+            places, entries, where = table.runs_in(texts)
+            ids = table.ids[entries]
+            places, where, ids = places[ids >= 0], where[ids >= 0], ids[ids >= 0]
             starts, ends = np.searchsorted(self.run_ids, ids), np.searchsorted(self.run_ids, ids, side="right")
             for some in _portions(where, ends - starts):
                 match, run = _spread(starts[some], ends[some])
@@ -136,8 +135,7 @@ class Aim:
 def _spread(starts: Ids, ends: Ids) -> tuple[Ids, Ids]:
     """(number of the range, member) of every member of these ranges."""
     counts = ends - starts
-    numbers = np.repeat(np.arange(len(starts)), counts)
-    return numbers, np.arange(len(numbers)) - (np.cumsum(counts) - counts)[numbers] + starts[numbers]
+    return np.repeat(np.arange(len(starts)), counts), ranges(starts, counts)
 
 
 def _portions(where: Ids, counts: Ids) -> Iterator[slice]:

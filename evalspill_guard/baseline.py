@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evalspill_guard.baselinefile import is_date, parse, render
+from evalspill_guard.durable import write_new
 from evalspill_guard.errors import ReportError, UsageError
 from evalspill_guard.model import Accepted, BaselineUse, CheckResult, Grown, RowScore
 
@@ -224,12 +225,8 @@ def write(baseline: Baseline, entries: Iterable[Accepted]) -> bool:
 
 def _replace(path: Path, data: bytes) -> None:
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        with os.fdopen(os.open(aside, flags, 0o666), "wb") as file:  # the mode that the umask leaves
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        write_new(aside, [data], 0o666)  # the mode that the umask leaves
         aside.replace(path)
     finally:
         with suppress(FileNotFoundError):

@@ -17,6 +17,7 @@ from evalspill_guard.remote import shown_pattern
 from evalspill_guard.scoring import BoilerplateRule, FlagRule, Gate
 from evalspill_guard.yamlfile import Items, Mapping, Mistakes, Node, Scalar, read
 
+BASELINE = "evalspill-baseline.jsonl"
 NAMES = ("evalspill.yaml", "evalspill.yml")
 
 
@@ -101,7 +102,7 @@ class Config:
     base: Path
     checks: tuple[Check, ...]
     reports: Reports = Reports()
-    baseline: str = "evalspill-baseline.jsonl"
+    baseline: str = BASELINE
     baseline_named: bool = False
     on_bad_record: Literal["fail", "skip"] = "fail"
     max_bad: Fraction = Fraction(1, 100)

@@ -19,6 +19,7 @@ from evalspill_guard.evalset import EvalSet, read_eval_set, with_fields
 from evalspill_guard.fields import Selector, propose, table
 from evalspill_guard.files import expand
 from evalspill_guard.model import DataFile
+from evalspill_guard.proposal import SCHEMA_NAME
 from evalspill_guard.readers import Role, values
 from evalspill_guard.remote import is_remote
 from evalspill_guard.repository import Finding, of_repository
@@ -49,7 +50,7 @@ class _Read:
 
 def diagnose(config: Config, baseline: Baseline, cache: Path) -> list[Finding]:
     """Everything found, the gravest first; reads no more than heads of training files."""
-    own = [config.path, config.base / "evalspill.schema.json", baseline.path, config.base / config.reports.dir, cache]
+    own = [config.path, config.base / SCHEMA_NAME, baseline.path, config.base / config.reports.dir, cache]
     found: list[Finding] = []
     seen: dict[Source, _Read] = {}
     for check in config.checks:

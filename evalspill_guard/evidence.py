@@ -83,9 +83,9 @@ def _shared(row: RowText, record: RecordText, length: int) -> Ids:
 
 
 def _passages(row: RowText, record: RecordText, length: int) -> Iterator[Passage]:
-    theirs = record.windows(length)
+    ours, theirs = row.windows(length), record.windows(length)
     for place in _shared(row, record, length).tolist():
-        for at in np.flatnonzero(theirs == row.windows(length)[place]).tolist():
+        for at in np.flatnonzero(theirs == ours[place]).tolist():
             yield Passage(length, place, at)
 
 

@@ -60,6 +60,13 @@ class Table:
         same = self.hashes[entries] == windows[places]
         return places[same], entries[same]
 
+    def runs_in(self, texts: Batch) -> tuple[Ids, Ids, Ids]:
+        """(places, entries, texts) of the runs in a batch, those that cross from one text into another left out."""
+        places, entries = self.find(texts.windows(self.length))
+        where = np.searchsorted(texts.texts, places, side="right") - 1
+        inside = places + self.length <= texts.texts[where + 1]
+        return places[inside], entries[inside], where[inside]
+
 
 @dataclass(frozen=True, slots=True)
 class RunIndex:
@@ -109,12 +116,9 @@ class RunIndex:
         return both[:, 1], both[:, 0]
 
     def _by_table(self, table: Table, texts: Batch) -> tuple[Ids, Ids]:
-        places, entries = table.find(texts.windows(table.length))
+        places, entries, where = table.runs_in(texts)
         if not len(places):
             return _NONE, _NONE
-        where = np.searchsorted(texts.texts, places, side="right") - 1
-        inside = places + table.length <= texts.texts[where + 1]
-        places, entries, where = places[inside], entries[inside], where[inside]
         ids = table.ids[entries]
         wholes, whole_where = self._wholes(table, texts, places, entries, where)
         return np.concatenate((ids[ids >= 0], wholes)), np.concatenate((where[ids >= 0], whole_where))
@@ -122,7 +126,7 @@ class RunIndex:
     def _wholes(self, table: Table, texts: Batch, places: Ids, entries: Ids, where: Ids) -> tuple[Ids, Ids]:
         """Rows that stand whole around a run that was found."""
         counts = table.anchor_bounds[entries + 1] - table.anchor_bounds[entries]
-        anchors = table.anchors[_ranges(table.anchor_bounds[entries], counts)]
+        anchors = table.anchors[ranges(table.anchor_bounds[entries], counts)]
         wholes, places, where = self.anchor_whole[anchors], np.repeat(places, counts), np.repeat(where, counts)
         starts = places - self.anchor_offset[anchors]
         lengths = self.whole_length[wholes]
@@ -154,11 +158,11 @@ def _keys(hashes: Hashes, lengths: Places | int, kind: int) -> Hashes:
     return keys
 
 
-def _ranges(starts: Ids, counts: Ids) -> Ids:
+def ranges(starts: Ids, counts: Ids) -> Ids:
     """arange(start, start + count) of every pair, one after the other."""
     ends = np.cumsum(counts)
-    ranges: Ids = np.arange(int(counts.sum())) + np.repeat(starts - (ends - counts), counts)
-    return ranges
+    members: Ids = np.arange(int(counts.sum())) + np.repeat(starts - (ends - counts), counts)
+    return members
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +224,7 @@ def _windows(queries: Sequence[Query], keyed: Ids, row_hash: Hashes) -> list[_Wi
 def _windows_of(texts: Batch, mine: Ids, rows: Ids, length: int) -> tuple[Hashes, Ids, Ids]:
     starts = texts.texts[mine]
     counts = texts.texts[mine + 1] - starts - length + 1
-    places = _ranges(starts, counts)
+    places = ranges(starts, counts)
     return texts.windows(length)[places], np.repeat(rows, counts), places - np.repeat(starts, counts)
 
 

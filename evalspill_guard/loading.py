@@ -12,6 +12,7 @@ from evalspill_guard.errors import Unreadable, UsageError
 from evalspill_guard.evalset import EvalSet, field_table, read_eval_set, with_fields
 from evalspill_guard.files import expand
 from evalspill_guard.model import LEAST_OVERLAP, DataFile, Problem, Reading
+from evalspill_guard.proposal import SCHEMA_NAME
 from evalspill_guard.reports import is_report
 from evalspill_guard.reports.clean import clean_path
 from evalspill_guard.scoring import Lengths, lengths_for
@@ -64,7 +65,7 @@ def _with_overlap(one: Loaded, longest: int) -> Loaded:
 
 
 def _own(config: Config, baseline: Path, cache: Path | None) -> _Own:
-    files = [config.path, config.base / "evalspill.schema.json", config.base / config.baseline, baseline]
+    files = [config.path, config.base / SCHEMA_NAME, config.base / config.baseline, baseline]
     folders = [config.base / name for name in (config.reports.dir, *config.other_reports)]
     return _Own(tuple(path for path in files if not path.is_dir()), (*folders, *([cache] if cache else [])))
 

@@ -169,6 +169,11 @@ class RowScore:
         return "whole" if self.outcome == "whole" else "run"
 
     @property
+    def rank(self) -> tuple[int, Fraction, int, int, int]:
+        """What rows are sorted by: those that share most first, then by file and row."""
+        return -self.longest, -self.coverage, -self.runs_found, self.row.file, self.row.row
+
+    @property
     def containment(self) -> Fraction:
         """Live runs found / live runs; 0 for a row without live runs."""
         return Fraction(self.runs_found, self.runs) if self.runs else Fraction(0)

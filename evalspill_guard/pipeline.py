@@ -11,11 +11,11 @@ from evalspill_guard import __version__
 from evalspill_guard.baseline import Baseline, load, mark_accepted, use_of
 from evalspill_guard.config import Check, Config
 from evalspill_guard.errors import ExitCode, UsageError, worst
-from evalspill_guard.evalset import EvalFile, EvalSet
+from evalspill_guard.evalset import EvalFile
 from evalspill_guard.gather import gather
 from evalspill_guard.index import RunIndex, build
 from evalspill_guard.loading import Loaded, load_checks, too_few
-from evalspill_guard.model import CheckResult, InputFile, Problem, RowScore, RunResult, Script, Shard, TrainingRecord
+from evalspill_guard.model import CheckResult, Problem, RowScore, RunResult, Script, Shard, TrainingRecord
 from evalspill_guard.pool import Pool, ScannedFile
 from evalspill_guard.scan import Means, Progress, scan_files
 from evalspill_guard.scoring import SCRIPTS, Scored, n_rule, score_rows
@@ -167,7 +167,7 @@ def _result(one: Loaded, pool: Pool, scored: Scored, scores: Sequence[RowScore])
         n_rule=n_rule(one.check.n),
         rows=tuple(scores),
         train=tuple(pool.inputs),
-        eval=tuple(_seen(one.rows.files, one.rows)),
+        eval=tuple(file.seen for file in one.rows.files),
         boilerplate_runs=scored.boilerplate_runs,
         boilerplate_rows=scored.boilerplate_rows,
         limit=one.check.fail_over.shown,
@@ -175,7 +175,3 @@ def _result(one: Loaded, pool: Pool, scored: Scored, scores: Sequence[RowScore])
         complete=True,
         notes=one.notes,
     )
-
-
-def _seen(files: Sequence[EvalFile], rows: EvalSet) -> Iterator[InputFile]:
-    return (file.seen for file in files)

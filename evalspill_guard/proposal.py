@@ -12,7 +12,7 @@ import yaml
 
 from evalspill_guard.fieldtable import FieldInfo
 
-SCHEMA = "evalspill.schema.json"
+SCHEMA_NAME = "evalspill.schema.json"
 _SUFFIX = re.compile(
     r"(\.(jsonl|ndjson|json|csv|tsv|txt|md|text|parquet|arrow|feather|gz|bz2|xz|zst))+$", re.IGNORECASE
 )
@@ -78,7 +78,7 @@ include:
 """
 
 
-def render_config(train: SetProposal, evals: Sequence[SetProposal], schema: str = SCHEMA) -> str:
+def render_config(train: SetProposal, evals: Sequence[SetProposal], schema: str = SCHEMA_NAME) -> str:
     """The text of an evalspill.yaml: `schema` is the path of its JSON Schema, relative to the config."""
     return "\n".join(
         [

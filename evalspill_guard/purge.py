@@ -19,7 +19,7 @@ from evalspill_guard.index import Ids, Mask
 from evalspill_guard.model import CheckResult, Outcome, Reading, RowScore, TrainingRecord
 from evalspill_guard.pool import Pool, ScannedFile
 from evalspill_guard.scan import Means, Progress
-from evalspill_guard.scoring import Findings, FlagRule, ScoredRow, score_rows
+from evalspill_guard.scoring import Findings, FlagRule, ScoredRow, covered, score_rows
 from evalspill_guard.streams import CHANGED, identity
 from evalspill_guard.training import Key, Trained, collect, files_of, held_rows, live_at, read_again, told_of
 
@@ -203,7 +203,6 @@ def _splitting(reading: Reading) -> tuple[object, ...]:
 
 def _flagged(score: RowScore, ids: Ids, hits: Mask, rule: FlagRule) -> bool:
     """Whether a row would be flagged if only these of its runs were found, and no long passage."""
-    covered = np.convolve(hits, np.ones(score.n or 1, dtype=np.int64)) > 0
     outcome: Outcome = "dirty" if hits.any() else "clean"
-    left = replace(score, outcome=outcome, covered=int(covered.sum()), runs_found=len(np.unique(ids[hits])))
+    left = replace(score, outcome=outcome, covered=covered(hits, score.n or 1), runs_found=len(np.unique(ids[hits])))
     return replace(rule, longest=None).applies(left)

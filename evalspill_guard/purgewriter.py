@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalspill_guard.config import Config
+from evalspill_guard.durable import sync_folder, write_new
 from evalspill_guard.errors import ReportError, UsageError
 from evalspill_guard.files import would_match
 from evalspill_guard.purge import Purged
@@ -28,7 +29,6 @@ if sys.platform != "win32":
 
 log = logging.getLogger(__name__)
 
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _TEMPORARY = "evalspill-tmp-"
 _NEW = "new"
 
@@ -95,9 +95,9 @@ def write(purged: Sequence[Purged], out: Path) -> list[Outcome]:
         with _staging(out) as staging:
             done = [_written(one, staging / _NEW / path) for one, path in zip(purged, paths, strict=True)]
             for folder, _, _ in os.walk(staging / _NEW):
-                _sync(Path(folder))
+                sync_folder(Path(folder))
             (staging / _NEW).rename(out)
-            _sync(out.parent)
+            sync_folder(out.parent)
         return done
     except OSError as error:
         raise ReportError(f"{out}: cannot be written: {error.strerror or type(error).__name__}") from error
@@ -111,7 +111,7 @@ def _written(one: Purged, path: Path | None) -> Outcome:
             pass
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, pieces, _mode(one))
+        write_new(path, pieces, _mode(one))
     seen = one.file.seen
     log.info(
         "%s: %s, %d of %d records and %d bytes taken out", seen.path, "read" if path is None else "written",
@@ -125,13 +125,6 @@ def _mode(one: Purged) -> int:
     if is_remote(one.file.file.real):
         return 0o600
     return Path(one.file.file.real).stat().st_mode & 0o777 | 0o200
-
-
-def _write(path: Path, pieces: Iterator[bytes], mode: int) -> None:
-    with os.fdopen(os.open(path, _CREATE, mode), "wb") as file:
-        file.writelines(pieces)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 @contextmanager
@@ -160,15 +153,5 @@ def _locked(folder: Path) -> Iterator[None]:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
-    finally:
-        os.close(handle)
-
-
-def _sync(folder: Path) -> None:
-    if sys.platform == "win32":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)

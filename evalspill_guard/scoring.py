@@ -217,12 +217,12 @@ class _Scorer:
             stands_whole=whole,
         )  # fmt: skip
         if not hit:
-            if live < runs and row.words - _covered(~self.live[mine], score.n or 1) < self.lengths.floor(row.script):
+            if live < runs and row.words - covered(~self.live[mine], score.n or 1) < self.lengths.floor(row.script):
                 score = replace(score, outcome="boilerplate-only", looked_for=False)
             return ScoredRow(score, _NO_RUNS, ())
         hits = self.found[mine] & self.live[mine]
         score = replace(
-            score, outcome="dirty", covered=_covered(hits, score.n or 1), longest=row.words if whole else 0,
+            score, outcome="dirty", covered=covered(hits, score.n or 1), longest=row.words if whole else 0,
             train_records=int(self.counts[mine][hits].max()),
         )  # fmt: skip
         held_by = [self._whole_id(at)] if whole else np.unique(self.ids[mine][hits]).tolist()
@@ -239,7 +239,7 @@ def _first_of_each_pair(one: Ids, two: Ids) -> Mask:
     return mask
 
 
-def _covered(starts: Mask, n: int) -> int:
+def covered(starts: Mask, n: int) -> int:
     """The number of words inside at least one of the runs of n words that start here."""
     change = np.zeros(len(starts) + n, dtype=np.int64)
     change[:-n] += starts

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from evalspill_guard.config import NAMES, Reports, json_schema
+from evalspill_guard.config import BASELINE, NAMES, Reports, json_schema
 from evalspill_guard.errors import Unreadable, UsageError
 from evalspill_guard.estimate import first_scan
 from evalspill_guard.evalset import HEAD
@@ -18,7 +18,7 @@ from evalspill_guard.fields import FieldInfo, propose, table
 from evalspill_guard.files import expand
 from evalspill_guard.guess import data_files, guess, literal, train_patterns
 from evalspill_guard.model import DataFile, Reading
-from evalspill_guard.proposal import SetProposal, check_name, hook, render_config
+from evalspill_guard.proposal import SCHEMA_NAME, SetProposal, check_name, hook, render_config
 from evalspill_guard.readers import Role, open_records, values
 from evalspill_guard.remote import is_remote, shown
 from evalspill_guard.repository import HOOK_CONFIG
@@ -26,7 +26,6 @@ from evalspill_guard.streams import file_size, identity
 from evalspill_guard.tables import Table, shown_leaf
 from evalspill_guard.tables import field_table as drawn
 
-SCHEMA_NAME = "evalspill.schema.json"
 _MOST_COUNTED = 1_000_000_000  # bytes; to count the records of more would take longer than anybody waits for init
 _LISTED = 5
 _SUFFIXES = "{jsonl,ndjson,json,csv,tsv,txt,md,text,parquet,arrow,feather}{,.gz,.bz2,.xz,.zst}"
@@ -72,7 +71,7 @@ def _pattern(given: str, base: Path) -> str:
 def _found(given: str, base: Path) -> tuple[str, list[DataFile]]:
     """The pattern for what was given, and the data files that it matches."""
     pattern = _pattern(given, base)
-    own = [base / name for name in (*NAMES, SCHEMA_NAME, Reports().dir, "evalspill-baseline.jsonl")]
+    own = [base / name for name in (*NAMES, SCHEMA_NAME, Reports().dir, BASELINE)]
     files, problems = expand((pattern,), base, own)
     if problems or not files:
         raise UsageError(f"{shown(given)}: {problems[0].what if problems else 'matches no file'}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 # Patterns are compiled when they are first used: --version and --help need none of them.
-_COMMAND = r"##([A-Za-z]*)\["
+COMMAND = r"##([A-Za-z]*)\["
 _SURROGATES = "[\ud800-\udfff]"
 # C0 and C1 controls, line separators, bidirectional embeddings, overrides and isolates, lone surrogates.
 _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -29,7 +29,7 @@ def safe(text: str) -> str:
     What is not printable (control characters, bidi marks, lone surrogates, line breaks) is shown as an escape;
     a leading `::`, every `##[` and every `##word[` are broken up.
     """
-    shown = re.sub(_COMMAND, r"##\1\\[", _printable(text, keep=""))
+    shown = re.sub(COMMAND, r"##\1\\[", _printable(text, keep=""))
     return shown.replace("::", "\\:\\:", 1) if shown.lstrip().startswith("::") else shown
 
 
@@ -60,7 +60,7 @@ def fold(text: str) -> str:
 
 def github_data(text: str) -> str:
     """The message of a GitHub workflow command; its line breaks stay line breaks."""
-    shown = re.sub(_COMMAND, r"##\1\\[", _printable(text, keep="\r\n"))
+    shown = re.sub(COMMAND, r"##\1\\[", _printable(text, keep="\r\n"))
     return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from unicodedata import category, east_asian_width
 
 from evalspill_guard.fields import FieldInfo
-from evalspill_guard.model import CheckResult, RowScore
+from evalspill_guard.model import CheckResult
 from evalspill_guard.sink import safe
 
 WORST = 10
@@ -62,7 +62,7 @@ def verdict(check: CheckResult) -> str:
 
 def worst_rows(check: CheckResult) -> Table:
     """The ten rows with most overlap."""
-    found = sorted((s for s in check.rows if s.found), key=_badness)[:WORST]
+    found = sorted((s for s in check.rows if s.found), key=lambda s: (not s.flagged, *s.rank))[:WORST]
     cells = tuple(
         (
             place(check.eval_path(s), s.row.line, s.row.row), s.row.id or "", s.kind,
@@ -80,12 +80,6 @@ def place(path: str, line: int, row: int | None = None) -> str:
     if line:
         return f"{path}:{line}"
     return path if row is None else f"{path}#{row}"
-
-
-def _badness(score: RowScore) -> tuple[bool, int, Fraction, int, int, int]:
-    return (
-        not score.flagged, -score.longest, -score.coverage, -score.runs_found, score.row.file, score.row.row,
-    )  # fmt: skip
 
 
 def shown_leaf(path: str) -> str:

@@ -34,7 +34,7 @@ LAYERS = (
     ("kernel",),
     ("text",),
     ("model",),
-    ("errors", "sink", "__init__"),
+    ("durable", "errors", "sink", "__init__"),
 )
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 

@@ -6,9 +6,8 @@ import json
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from hashlib import blake2b
 from urllib.parse import quote
@@ -18,14 +17,13 @@ import orjson
 from evalspill_guard.model import CheckResult, Problem, RowScore, RunResult
 from evalspill_guard.remote import is_remote
 from evalspill_guard.reports.table import decimal
-from evalspill_guard.sink import encodable, safe
+from evalspill_guard.sink import COMMAND, encodable, safe
 
 MAX_ENTRIES = 25_000
 """How many results GitHub takes in one SARIF run; the Code Quality report keeps to it too."""
 
 _MAX_NAME = 200
 _NOT_ASCII = re.compile("[^\\x00-\\x7e]")
-_COMMAND = re.compile(r"##([A-Za-z]*)\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ def flagged_rows(result: RunResult, base: str = "") -> list[Flagged]:
     """
     rows = [row for check in result.checks for row in _flagged(check, base)]
     places = {id(check): place for place, check in enumerate(result.checks)}
-    return sorted(rows, key=lambda row: (row.score.accepted, *_badness(row.score), places[id(row.check)]))
+    return sorted(rows, key=lambda row: (row.score.accepted, *row.score.rank, places[id(row.check)]))
 
 
 def open_rows(result: RunResult, base: str = "") -> list[Flagged]:
@@ -150,18 +148,7 @@ def ascii_json(value: object) -> bytes:
     raw = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     if raw.isascii() and b"##" not in raw and b"\x7f" not in raw:
         return raw  # nearly always so, and a large report is searched faster than rewritten
-    return _NOT_ASCII.sub(_escape, _COMMAND.sub(r"##\1\\u005b", raw.decode())).encode()
-
-
-def plain(value: object) -> object:
-    """Settings in the types of JSON, without what UTF-8 cannot hold."""
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, Mapping):
-        return {encodable(str(key)): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value if value is None or isinstance(value, int | float) else str(value)
+    return _NOT_ASCII.sub(_escape, re.sub(COMMAND, r"##\1\\u005b", raw.decode())).encode()
 
 
 def _flagged(check: CheckResult, base: str) -> Iterator[Flagged]:
@@ -174,11 +161,6 @@ def _flagged(check: CheckResult, base: str) -> Iterator[Flagged]:
         if score.flagged:
             number = score.row.row if score.row.id is None else seen[path, score.row.id]
             yield Flagged(check, score, path, _digest("row", check.name, path, score.row.id, number))
-
-
-def _badness(score: RowScore) -> tuple[int, Fraction, int, int, int]:
-    """The order of the terminal's table."""
-    return -score.longest, -score.coverage, -score.runs_found, score.row.file, score.row.row
 
 
 def _digest(*parts: object) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 
 from evalspill_guard.model import CheckResult, InputFile, RunResult
 from evalspill_guard.reports import table
-from evalspill_guard.sink import encodable
 
 FORMAT_VERSION = 1
 
@@ -31,7 +29,7 @@ def report_json(result: RunResult) -> bytes:
         "problems": [{"path": p.path, "line": p.line, "what": p.what} for p in result.problems],
         "checks": [_check(result, check) for check in result.checks],
     }
-    return (json.dumps(_plain(report), indent=2, allow_nan=False) + "\n").encode()
+    return (json.dumps(table.plain(report), indent=2, allow_nan=False) + "\n").encode()
 
 
 def _check(result: RunResult, check: CheckResult) -> dict[str, object]:
@@ -82,16 +80,3 @@ def _input(file: InputFile) -> dict[str, object]:
 
 def _sizes(file: InputFile) -> dict[str, int]:
     return {"bytes": file.bytes, "records": file.records, "empty": file.empty, "bad": file.bad}
-
-
-def _plain(value: object) -> object:
-    """The value in the types of JSON, with nothing in its texts that UTF-8 cannot hold."""
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, Mapping):
-        return {encodable(str(key)): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, Fraction):
-        return table.ten_thousandths(value) / 10_000
-    return value if value is None or isinstance(value, int | float) else str(value)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from evalspill_guard.model import CheckResult, Evidence, RowScore
-from evalspill_guard.sink import fold
+from evalspill_guard.sink import encodable, fold
 
 FOUND_COLUMNS = (
     "eval_file", "row", "line", "id", "fingerprint", "flagged", "accepted", "kind", "n", "words", "runs", "runs_found",
@@ -94,3 +94,16 @@ def _figures(score: RowScore) -> tuple[Cell, ...]:
         return None, score.row.words, None, None, None, None, Fraction(1)
     shares = score.containment, score.containment_all, score.coverage
     return score.n, score.row.words, score.runs, score.runs_found, *shares
+
+
+def plain(value: object) -> object:
+    """The value in the types of JSON, with nothing in its texts that UTF-8 cannot hold."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, Mapping):
+        return {encodable(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Fraction):
+        return ten_thousandths(value) / 10_000
+    return value if value is None or isinstance(value, int | float) else str(value)

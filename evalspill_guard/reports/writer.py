@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from evalspill_guard.durable import sync_folder, write_new
 from evalspill_guard.errors import ReportError
 
 if sys.platform != "win32":
@@ -25,7 +26,6 @@ Files = Mapping[str, Pieces]
 
 _TEMPORARY = ".evalspill-tmp-"
 _LOCK = ".evalspill-lock"
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def write_reports(directory: Path, checks: Mapping[str, Files], run_wide: Files) -> list[Path]:
@@ -51,7 +51,7 @@ def _exchange(staging: Path, directory: Path, checks: Iterable[str], run_wide: I
         _replace_folder(staging / "new" / name, directory / name, staging / "old" / name)
     for file in run_wide:
         (staging / "run" / file).replace(directory / file)
-    _sync_folder(directory)
+    sync_folder(directory)
 
 
 def _replace_folder(new: Path, target: Path, aside: Path) -> None:
@@ -75,7 +75,7 @@ def _make_report_folder(directory: Path) -> None:
         raise ReportError(f"{directory}: the report folder is a symbolic link; name the folder itself")
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not any(directory.iterdir()):
-        _write_file(directory / ".gitignore", [b"*\n"])
+        write_new(directory / ".gitignore", [b"*\n"], 0o600)
 
 
 def _refuse_foreign(target: Path, files: Iterable[str]) -> None:
@@ -129,26 +129,9 @@ def _write_folder(folder: Path, files: Files, shown: Path) -> None:
     for name, pieces in files.items():
         with _os_errors(shown / name):
             (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_file(folder / name, pieces)
+            write_new(folder / name, pieces, 0o600)
     for inner, _, _ in os.walk(folder):
-        _sync_folder(Path(inner))
-
-
-def _write_file(path: Path, pieces: Pieces) -> None:
-    with os.fdopen(os.open(path, _CREATE, 0o600), "wb") as file:
-        file.writelines(pieces)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    if sys.platform == "win32":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync_folder(Path(inner))
 
 
 @contextmanager
