@@ -54,6 +54,11 @@ def default_folder() -> Path:
         return Path(os.devnull) / "evalspill-guard"
 
 
+def is_entry(path: Path) -> bool:
+    """Whether a file is one that a cache keeps."""
+    return path.name.endswith(_OURS) and any(part.startswith(_NAME) for part in path.parts)
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Everything that an index looks for: its keys, sorted, and the id of each."""

@@ -21,14 +21,29 @@ _DVC = "a DVC pointer without its data: run `dvc pull`"
 _ANNEX = re.compile(rb"/annex/objects/|(\.\./)*\.git/annex/objects/")
 
 
-def expand(patterns: Iterable[str], base: Path, exclude: Collection[Path]) -> tuple[list[DataFile], list[Problem]]:
+def expand(
+    patterns: Iterable[str],
+    base: Path,
+    exclude: Collection[Path],
+    excluded: Callable[[DataFile], None] = lambda _: None,
+) -> tuple[list[DataFile], list[Problem]]:
     """The files that globs match, sorted by the bytes of their path, each file once; and what matches nothing.
 
-    Raises UsageError for an address whose library is not installed.
+    `excluded` is told of each that would match if it were not one of `exclude`, or below it. Raises UsageError for an
+    address whose library is not installed.
     """
     patterns = list(patterns)
     refused = [_matcher(one) for pattern in patterns if pattern.startswith("!") for one in _braces(shown(pattern[1:]))]
     own = [os.path.realpath(path) for path in exclude]
+
+    def is_wanted(path: str) -> bool:
+        if any(matches(path) for matches in refused):
+            return False
+        is_own = _is_own(path, base, own)
+        if is_own and (base / path).is_file():
+            excluded(DataFile(_shown(path), str(base / path)))
+        return not is_own
+
     found: dict[str, DataFile] = {}
     problems: list[Problem] = []
     for pattern in patterns:
@@ -39,7 +54,7 @@ def expand(patterns: Iterable[str], base: Path, exclude: Collection[Path]) -> tu
             problems += missing
             found.update((address, DataFile(shown(address), address)) for address in addresses)
             continue
-        paths, missing = _wanted(pattern, base, lambda p: not any(m(p) for m in refused) and not _is_own(p, base, own))
+        paths, missing = _wanted(pattern, base, is_wanted)
         faults = [(path, _fault(base / path)) for path in paths]
         problems += missing + [Problem(_shown(path), None, fault) for path, fault in faults if fault]
         found.update((path, DataFile(_shown(path), str(base / path))) for path, fault in faults if not fault)

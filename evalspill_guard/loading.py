@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evalspill_guard.cache import is_entry
 from evalspill_guard.config import Check, Config, EvalSource, Source
 from evalspill_guard.errors import Unreadable, UsageError
 from evalspill_guard.evalset import EvalSet, field_table, read_eval_set, with_fields
@@ -87,9 +89,10 @@ def _load(check: Check, base: Path, own: _Own, first: int, problems: list[Proble
 
 
 def _files(source: Source, key: str, base: Path, own: _Own, problems: list[Problem]) -> list[DataFile]:
-    files, missing = expand(source.files, base, (*own.files, *own.folders))
+    excluded: list[DataFile] = []
+    files, missing = expand(source.files, base, (*own.files, *own.folders), excluded.append)
     problems.extend(missing)
-    problems.extend(_hidden(source, base, own, {file.path for file in files}))
+    problems.extend(_hidden(excluded, own))
     problems.extend(_alike(files))
     if not missing and len(files) < source.min_files:
         problems.append(Problem(key, None, f"{len(files)} files match, and min_files asks for {source.min_files}"))
@@ -98,12 +101,12 @@ def _files(source: Source, key: str, base: Path, own: _Own, problems: list[Probl
     return files
 
 
-def _hidden(source: Source, base: Path, own: _Own, found: Collection[str]) -> Iterator[Problem]:
+def _hidden(excluded: Sequence[DataFile], own: _Own) -> Iterator[Problem]:
     """Data in a folder in which this tool writes: it is not scanned there, which must not go unnoticed."""
-    if not any(folder.is_dir() for folder in own.folders):
-        return
-    for file in expand(source.files, base, own.files)[0]:
-        if file.path not in found and not any(is_report(Path(file.real), folder) for folder in own.folders):
+    ours = {os.path.realpath(path) for path in own.files}
+    for file in dict.fromkeys(excluded):
+        path = Path(os.path.realpath(file.real))
+        if str(path) not in ours and not is_entry(path) and not any(is_report(path, one) for one in own.folders):
             yield Problem(file.path, None, "lies in the folder of the reports or of the cache, which is not scanned")
 
 

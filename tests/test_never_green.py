@@ -35,6 +35,16 @@ def test_reports_of_another_run_are_no_training_data(tmp_path: Path) -> None:
     assert world.check(tmp_path) == 1, "a folder that nothing names is data like any other"
 
 
+def test_what_the_cache_keeps_inside_the_data_is_no_data(tmp_path: Path) -> None:
+    repository(tmp_path)
+    world.jsonl(tmp_path / "data/fine.jsonl", [{"text": "fine"}])
+    world.config(tmp_path, train="'data/**/*'")
+    for _ in range(2):
+        assert world.check(tmp_path, "--cache-dir", str(tmp_path / "data/cache")) == 0
+    world.jsonl(tmp_path / "data/cache/leak.jsonl", [{"text": Q}])
+    assert world.check(tmp_path, "--cache-dir", str(tmp_path / "data/cache")) == 3
+
+
 def test_a_dvc_folder_that_was_not_pulled_is_told(tmp_path: Path) -> None:
     repository(tmp_path)
     world.jsonl(tmp_path / "data/fine.jsonl", [{"text": "fine"}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -52,14 +51,13 @@ CI_REPORTS: dict[str, Callable[[RunResult, str], bytes]] = {
 
 
 def is_report(path: Path, folder: Path) -> bool:
-    """Whether a file below a report or cache folder is one that this tool writes there."""
+    """Whether a file below a report folder is one that this tool writes there."""
     try:
         parts = path.resolve().relative_to(folder.resolve()).parts
     except ValueError:
         return False
     in_check = len(parts) > 1 and (parts[1] in REPORTS or parts[1] == CLEAN)
-    in_cache = len(parts) > 2 and re.fullmatch(r"v[0-9]+", parts[0]) is not None
-    return parts[0] in (*RUN_REPORTS, *CI_REPORTS, TRAINING) or parts[0].startswith(".") or in_check or in_cache
+    return parts[0] in (*RUN_REPORTS, *CI_REPORTS, TRAINING) or parts[0].startswith(".") or in_check
 
 
 def base_of(folder: Path) -> str:
