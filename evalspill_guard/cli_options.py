@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from evalspill_guard.baseline import Baseline
@@ -36,12 +37,24 @@ def together(*options: Callable[[Any], Any]) -> Callable[..., Any]:
     return with_options
 
 
+def _no_code_from_outside(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    """A factory is code of the user's, and only the command line may name it."""
+    in_environment = context.get_parameter_source(str(option.name)) is ParameterSource.ENVIRONMENT
+    if in_environment and name and ":" in name:
+        raise click.UsageError("EVALSPILL_ENGINE names code: give module:factory on the command line, by --engine")
+    return name
+
+
 scan_options = together(
     click.option(
         "-j", "--jobs", type=click.IntRange(min=1), help="Worker processes; default: the processors usable here."
     ),
     click.option(
-        "--engine", metavar="NAME", envvar="EVALSPILL_ENGINE", help="serial, process, dask or module:factory."
+        "--engine",
+        metavar="NAME",
+        envvar="EVALSPILL_ENGINE",
+        callback=_no_code_from_outside,
+        help="serial, process, dask or module:factory.",
     ),
     click.option("--scheduler", metavar="URL", envvar="EVALSPILL_SCHEDULER", help="Of dask, such as tcp://host:8786."),
     click.option(
@@ -93,7 +106,7 @@ def _means(
     from evalspill_guard.scan import Means
 
     folder = cache_dir or default_folder()
-    return Means(choose(engine, jobs, scheduler), None if no_cache else Cache(folder), None if no_cache else folder)
+    return Means(choose(engine, jobs, scheduler), None if no_cache else Cache(folder), folder)
 
 
 def complete(found: Run) -> RunResult:

@@ -45,6 +45,22 @@ def test_what_the_cache_keeps_inside_the_data_is_no_data(tmp_path: Path) -> None
     assert world.check(tmp_path, "--cache-dir", str(tmp_path / "data/cache")) == 3
 
 
+def test_the_cache_folder_is_no_data_where_the_cache_is_not_used_either(tmp_path: Path) -> None:
+    repository(tmp_path)
+    world.jsonl(tmp_path / "data/fine.jsonl", [{"text": "fine"}])
+    world.jsonl(tmp_path / "data/cache/leak.jsonl", [{"text": Q}])
+    world.config(tmp_path, train="'data/**/*'")
+    assert world.check(tmp_path, "--no-cache", "--cache-dir", str(tmp_path / "data/cache")) == 3
+
+
+def test_the_environment_names_no_code_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(tmp_path)
+    monkeypatch.setenv("EVALSPILL_ENGINE", "concurrent.futures:ThreadPoolExecutor")
+    assert world.check(tmp_path) == 2
+    monkeypatch.setenv("EVALSPILL_ENGINE", "process")
+    assert world.check(tmp_path) == 0
+
+
 def test_a_dvc_folder_that_was_not_pulled_is_told(tmp_path: Path) -> None:
     repository(tmp_path)
     world.jsonl(tmp_path / "data/fine.jsonl", [{"text": "fine"}])
