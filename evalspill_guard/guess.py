@@ -11,14 +11,15 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from evalspill_guard.readers import COMPRESSED, SUFFIXES
+
 Side = Literal["train", "eval", ""]
 _TRAIN = {"train", "training", "trainset", "sft", "pretrain", "pretraining", "finetune", "finetuning", "corpus",
           "corpora", "dpo", "rlhf", "instruct"}  # fmt: skip
 _EVAL = {"eval", "evals", "evalset", "evaluation", "evaluations", "test", "tests", "testset", "bench", "benchmark",
          "benchmarks", "holdout", "heldout", "gold", "golden", "dev", "val", "valid", "validation"}  # fmt: skip
-_DATA = re.compile(
-    r"(\.(?:jsonl|ndjson|json|csv|tsv|txt|md|text|parquet|arrow|feather)(?:\.(?:gz|bz2|xz|zst))?)$", re.I
-)
+_FORMATS, _PACKED = ("|".join(map(re.escape, names)) for names in (SUFFIXES, COMPRESSED))
+_DATA = re.compile(rf"((?:{_FORMATS})(?:{_PACKED})?)$", re.IGNORECASE)
 _PROSE = re.compile(r"\.(json|txt|md|text)(\.\w+)?$", re.IGNORECASE)
 _NO_DATA = re.compile(
     r"(readme|licen[cs]e|changelog|contributing|notice|requirements|evalspill)\b.*"

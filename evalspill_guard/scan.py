@@ -72,32 +72,44 @@ class _Parts:
             state = file_stamp(file.file)
         return cls(shards_of(file.file, file.reading), state)
 
-    def size(self, shard: Shard) -> int:
-        end = (self.state[0] if self.state else 0) if shard.end is None else shard.end
-        return end - shard.start
+
+def size_of(shard: Shard, state: Stamp | None) -> int:
+    """The bytes of a shard of a file in this state; None: it cannot be read."""
+    end = (state[0] if state else 0) if shard.end is None else shard.end
+    return end - shard.start
+
+
+class Advance:
+    """Adds up how far a reading is, and tells it."""
+
+    def __init__(self, total: int, left: int, progress: Progress | None) -> None:
+        self.total, self.left, self.progress, self.done = total, left, progress, 0
+
+    def ended(self, size: int, is_last: bool = True) -> None:
+        """So many bytes were read; whether they were the last of what is counted as left."""
+        self.done, self.left = self.done + size, self.left - is_last
+        self.inside(0)
+
+    def inside(self, more: int) -> None:
+        """So many bytes were read of what is at hand."""
+        if self.progress and self.total:
+            self.progress(self.done + more, self.total, self.left)
 
 
 class _Told:
-    """Knows to which file a shard belongs, and adds up how far the scan is."""
+    """Knows to which file a shard belongs, and how far the scan is."""
 
     def __init__(self, parts: Mapping[Shard, _Parts], progress: Progress | None) -> None:
         self.left = {file: len(one.shards) for file, one in parts.items()}
         self.file_of = {shard: file for file, one in parts.items() for shard in one.shards}
         self.states = {shard: one.state for one in parts.values() for shard in one.shards}
-        self.sizes = {shard: one.size(shard) for one in parts.values() for shard in one.shards}
-        self.total, self.done, self.progress = sum(self.sizes.values()), 0, progress
+        self.sizes = {shard: size_of(shard, one.state) for one in parts.values() for shard in one.shards}
+        self.advance = Advance(sum(self.sizes.values()), len(parts), progress)
 
     def ended(self, shard: Shard) -> None:
-        self.done += self.sizes[shard]
         file = self.file_of[shard]
         self.left[file] -= 1
-        if not self.left[file]:
-            del self.left[file]
-        self.inside(0)
-
-    def inside(self, more: int) -> None:
-        if self.progress:
-            self.progress(self.done + more, self.total, len(self.left))
+        self.advance.ended(self.sizes[shard], not self.left[file])
 
 
 class _Scan:
@@ -124,7 +136,7 @@ class _Scan:
             scan_all(
                 shards, index, folder or "", engine if folder else SERIAL,
                 lambda number, result: done(shards[number], self._of_its_state(shards[number], result)),
-                self.told.inside,
+                self.told.advance.inside,
             )  # fmt: skip
 
     def _of_its_state(self, shard: Shard, result: ShardResult) -> ShardResult:

@@ -19,7 +19,7 @@ from evalspill_guard.files import expand
 from evalspill_guard.guess import data_files, guess, literal, train_patterns
 from evalspill_guard.model import DataFile, Reading
 from evalspill_guard.proposal import SCHEMA_NAME, SetProposal, check_name, hook, render_config
-from evalspill_guard.readers import Role, open_records, values
+from evalspill_guard.readers import COMPRESSED, SUFFIXES, Role, open_records, values
 from evalspill_guard.remote import is_remote, shown
 from evalspill_guard.repository import HOOK_CONFIG
 from evalspill_guard.streams import file_size, identity
@@ -28,7 +28,7 @@ from evalspill_guard.tables import field_table as drawn
 
 _MOST_COUNTED = 1_000_000_000  # bytes; to count the records of more would take longer than anybody waits for init
 _LISTED = 5
-_SUFFIXES = "{jsonl,ndjson,json,csv,tsv,txt,md,text,parquet,arrow,feather}{,.gz,.bz2,.xz,.zst}"
+_DATA = f"{{{','.join(one[1:] for one in SUFFIXES)}}}{{,{','.join(COMPRESSED)}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _pattern(given: str, base: Path) -> str:
     path = Path(given)
     relative = Path(os.path.relpath(path.absolute(), base)).as_posix()
     if path.is_dir():
-        return f"{literal(relative)}/**/*.{_SUFFIXES}"
+        return f"{literal(relative)}/**/*.{_DATA}"
     return literal(relative) if path.exists() else relative
 
 

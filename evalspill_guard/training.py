@@ -21,9 +21,9 @@ from evalspill_guard.loading import Loaded
 from evalspill_guard.model import CheckResult, HeldRow, Problem, Shard, TrainingRecord
 from evalspill_guard.pool import ScannedFile
 from evalspill_guard.readers import shards_of
-from evalspill_guard.scan import Means, Progress, saved
+from evalspill_guard.scan import Advance, Means, Progress, saved, size_of
 from evalspill_guard.scanner import KEPT_PLACES, ShardResult
-from evalspill_guard.streams import CHANGED, file_stamp
+from evalspill_guard.streams import CHANGED
 
 _DENSE = 200  # a shard of which more than one in so many records is wanted is read from its beginning to its end
 
@@ -207,43 +207,20 @@ def run(
 ) -> dict[int, dict[int, Held]]:
     """Do errands on whatever engine there is: what each shard of each file holds."""
     held: dict[int, dict[int, Held]] = {}
-    sizes = [0 if errand.wanted.at is not None else _size(errand.shard) for errand in errands]
-    told = _Told(sizes, progress)
+    sizes = [0 if one.wanted.at is not None else size_of(one.shard, one.wanted.stamp) for one in errands]
+    advance = Advance(sum(sizes), len(errands), progress)
 
     def done(number: int, result: Held | ShardResult) -> None:
         errand = errands[number]
         if isinstance(result, ShardResult):
             result = Held.failed(result.fault or Problem(errand.shard.file.path, None, CHANGED))
         held.setdefault(errand.file, {})[errand.number] = result
-        told.ended(number)
+        advance.ended(sizes[number])
 
     engine = means.engine.for_work([errand.shard for errand in errands], sum(sizes))
     with saved(index, engine, means.folder) as folder:
         scan_all(
             [errand.shard for errand in errands], index, folder or "", engine if folder else SERIAL, done,
-            told.inside, [partial(hold, errand.wanted) for errand in errands],
+            advance.inside, [partial(hold, errand.wanted) for errand in errands],
         )  # fmt: skip
     return {file: dict(sorted(held[file].items())) for file in sorted(held)}
-
-
-class _Told:
-    """Adds up how far the reading is."""
-
-    def __init__(self, sizes: Sequence[int], progress: Progress | None) -> None:
-        self.sizes, self.progress, self.done, self.left = sizes, progress, 0, len(sizes)
-
-    def ended(self, number: int) -> None:
-        self.done, self.left = self.done + self.sizes[number], self.left - 1
-        self.inside(0)
-
-    def inside(self, more: int) -> None:
-        if self.progress and sum(self.sizes):
-            self.progress(self.done + more, sum(self.sizes), self.left)
-
-
-def _size(shard: Shard) -> int:
-    try:
-        end = file_stamp(shard.file)[0] if shard.end is None else shard.end
-    except OSError:  # told when it is read
-        return 0
-    return end - shard.start

@@ -381,6 +381,7 @@ def test_ctrl_c_while_workers_start_leaves_no_traceback(busy: Path, moment: floa
 def test_a_run_that_ends_well_leaves_no_process_and_no_index(folder: Path, tmp_path: Path) -> None:
     process = _start(folder, "--engine", "process", "--jobs", "2", "--exit-zero", "--format", "json")
     assert process.wait(60) == 0
+    _until(lambda: not _session(process.pid), 2)  # the tracker of shared resources ends after us
     assert _session(process.pid) == {}
     assert list((tmp_path / "cache-of-the-test").glob("evalspill-index-*")) == []
     assert json.loads(_output(folder))["exit_code"] == 1

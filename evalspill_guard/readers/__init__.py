@@ -27,20 +27,22 @@ Role = Literal["train", "eval"]
 READERS: Mapping[str, type[RecordStream]] = {
     "jsonl": JsonLines, "json": Document, "csv": Csv, "tsv": Tsv, "txt": Text, "parquet": Parquet, "arrow": Arrow,
 }  # fmt: skip
-_SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv", ".txt": "txt",
+SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv", ".txt": "txt",
              ".md": "txt", ".text": "txt", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}  # fmt: skip
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+"""Suffixes by which a file is read: those of formats, and those of a compression after them."""
+
 _ARRAY_OF_OBJECTS = re.compile(r"\[\s*\{")
 
 
 def _format_by_name(path: str) -> str:
     name = PurePosixPath(path.lower())
-    if name.suffix in _COMPRESSED:
+    if name.suffix in COMPRESSED:
         name = name.with_suffix("")
     try:
-        return _SUFFIXES[name.suffix]
+        return SUFFIXES[name.suffix]
     except KeyError:
-        raise Unreadable(f"no format is known by this suffix; known are {', '.join(_SUFFIXES)}") from None
+        raise Unreadable(f"no format is known by this suffix; known are {', '.join(SUFFIXES)}") from None
 
 
 def _format(file: DataFile, reading: Reading) -> str:

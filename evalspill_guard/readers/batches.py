@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -14,15 +15,15 @@ _BATCH_RECORDS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class RecordBatch:
+class RecordBatch(ABC):
     """Some consecutive records: their leaves, and the bad ones among them (line, what)."""
 
     leaves: Sequence[list[str]]
     bad: Sequence[tuple[int, str]]
 
+    @abstractmethod
     def places(self) -> tuple[Sequence[int], Sequence[int]]:
         """(line, start) of every record, as two lists."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ durations, true and false are not, and are not read.
 from __future__ import annotations
 
 import io
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -66,13 +67,13 @@ class Columnar(RecordStream):
             self._close()
             raise
 
+    @abstractmethod
     def _begin(self) -> None:
         """Read what says where the rows are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _batches(self, wanted: Callable[[int, int], bool]) -> Iterator[tuple[int, Any]]:
         """(number of its first row, batch) of those whose rows, from the first to before the last, are wanted."""
-        raise NotImplementedError
 
     def _random_access(self) -> io.BufferedReader:
         """The file once more, to be read here and there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -13,7 +14,7 @@ from evalspill_guard.streams import Source
 BOM = b"\xef\xbb\xbf"
 
 
-class RecordStream:
+class RecordStream(ABC):
     """The records of one file, in order. `lines` counts line feeds read so far.
 
     A fault of the file is raised as Unreadable after the records before it.
@@ -34,12 +35,12 @@ class RecordStream:
         named = self._id.leaves(value) if self._id else []
         return named[0] if named else None
 
+    @abstractmethod
     def values(self) -> Iterator[object]:
         """The parsed records, for the field table; bad ones are passed over."""
-        raise NotImplementedError
 
-    def __iter__(self) -> Iterator[Record]:
-        raise NotImplementedError
+    @abstractmethod
+    def __iter__(self) -> Iterator[Record]: ...
 
     def batches(self) -> Iterator[RecordBatch]:
         """The same records, many at once."""
