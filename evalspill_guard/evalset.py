@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 
@@ -43,10 +44,15 @@ def fingerprint(row_words: Sequence[str]) -> str:
 
     Without a key anybody who has a guess of a row can confirm it.
     """
-    key = os.fsencode(os.environ.get("EVALSPILL_KEY", ""))
-    if len(key) > 64:
-        key = blake2b(key).digest()
-    return blake2b(" ".join(row_words).encode(), digest_size=16, key=key).hexdigest()
+    return blake2b(
+        " ".join(row_words).encode(), digest_size=16, key=_key(os.environ.get("EVALSPILL_KEY", ""))
+    ).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _key(named: str) -> bytes:
+    key = os.fsencode(named)
+    return blake2b(key).digest() if len(key) > 64 else key
 
 
 def field_table(files: Sequence[DataFile], reading: Reading) -> list[FieldInfo]:

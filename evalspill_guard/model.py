@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 Script = Literal["spaced", "chinese", "japanese", "thai"]
@@ -222,7 +224,7 @@ class TrainingRecord(NamedTuple):
     rows: tuple[HeldRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckResult:
     """One check's figures, rows and verdict.
 
@@ -247,7 +249,11 @@ class CheckResult:
 
     def count(self, outcome: Outcome) -> int:
         """How many rows ended so."""
-        return sum(score.outcome == outcome for score in self.rows)
+        return self._outcomes[outcome]
+
+    @cached_property
+    def _outcomes(self) -> Counter[Outcome]:
+        return Counter(score.outcome for score in self.rows)
 
     def eval_path(self, score: RowScore) -> str:
         """The eval file of a row, as shown."""
@@ -257,15 +263,15 @@ class CheckResult:
     def scored(self) -> int:
         return self.count("dirty") + self.count("clean")
 
-    @property
+    @cached_property
     def flagged(self) -> int:
         return sum(score.flagged for score in self.rows)
 
-    @property
+    @cached_property
     def accepted(self) -> int:
         return sum(score.accepted for score in self.rows)
 
-    @property
+    @cached_property
     def unchecked(self) -> int:
         """Rows of which nothing is known: too short for any search, boilerplate-only, or without text."""
         return sum(not score.looked_for for score in self.rows)

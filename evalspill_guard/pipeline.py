@@ -128,7 +128,7 @@ def _finish(
     )
     scores, changed = gather(scored.rows, pool)
     problems.extend(changed)
-    scores = [replace(score, flagged=check.flag_at.applies(score)) for score in scores]
+    scores = [replace(score, flagged=True) if check.flag_at.applies(score) else score for score in scores]
     scores = mark_accepted(accepted, check.name, [file.file.path for file in rows.files], scores)
     problems.extend(_unchecked(check, scores))
     return _result(one, pool, scored, scores), Searched(one, pool.files, scored.boilerplate, ignored)

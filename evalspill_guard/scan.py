@@ -16,7 +16,7 @@ import numpy as np
 
 from evalspill_guard.cache import Cache, Known, Wanted
 from evalspill_guard.engine import SERIAL, Engine, scan_all
-from evalspill_guard.index import Query, RunIndex, build
+from evalspill_guard.index import Query, RunIndex, build, distinct
 from evalspill_guard.indexfile import save
 from evalspill_guard.kernel import Hashes
 from evalspill_guard.model import Problem, Shard, Stamp
@@ -211,7 +211,7 @@ class _Cached(_Scan):
         old = self.cache.sought(sought)
         if old is None or len(old) > _MOST_OLD * len(self.keys):
             return self.asked
-        return self.cache.keep(np.union1d(old, self.wanted.keys))
+        return self.cache.keep(distinct(np.append(old, self.wanted.keys)))
 
     def _owners_of(self, keys: Hashes) -> list[Query]:
         """The queries that look for one of these."""

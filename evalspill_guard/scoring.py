@@ -9,7 +9,7 @@ from math import ceil
 
 import numpy as np
 
-from evalspill_guard.index import Ids, Mask, Query, RunIndex, Search
+from evalspill_guard.index import Ids, Mask, Query, RunIndex, Search, distinct
 from evalspill_guard.kernel import batch
 from evalspill_guard.model import EvalRow, Outcome, Place, RowScore, Script
 from evalspill_guard.text import CAP, FLOOR, choose_n, scaled
@@ -171,7 +171,8 @@ class _Scorer:
 
     def boilerplate(self, rule: BoilerplateRule | None, ignored: Sequence[str]) -> Ids:
         """The sorted ids of this check's boilerplate runs."""
-        named = np.intersect1d(self.ids, _ids_in(self.index, ignored))
+        ids = _ids_in(self.index, ignored)
+        named = distinct(ids[np.isin(ids, self.ids)])
         if rule is None:
             return named
         rows = len(self.bounds) - 1
@@ -180,8 +181,8 @@ class _Scorer:
         owners = np.unique(hashes, return_inverse=True)[1][self.owners[often]]  # rows with the same words are one
         first = _first_of_each_pair(self.ids[often], owners)
         ids, counts = np.unique(self.ids[often][first], return_counts=True)
-        distinct = len(np.unique(hashes[hashes != 0]))  # only a row of no words has the hash 0
-        return np.union1d(named, ids[counts >= rule.least_rows(distinct)])
+        different = len(distinct(hashes[hashes != 0]))  # only a row of no words has the hash 0
+        return distinct(np.append(named, ids[counts >= rule.least_rows(different)]))
 
     def scored(self, rows: Sequence[EvalRow], marks: Sequence[str], boilerplate: Ids) -> list[ScoredRow]:
         """Every row, in order."""
@@ -231,9 +232,9 @@ class _Scorer:
 
 def _first_of_each_pair(one: Ids, two: Ids) -> Mask:
     """Whether a place is the first with its pair of values."""
-    order = np.lexsort((two, one))
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(one[order]) != 0) | (np.diff(two[order]) != 0)
+    pairs = one * (int(two.max(initial=0)) + 1) + two
+    order = np.argsort(pairs, kind="stable")
+    first = np.diff(pairs[order], prepend=-1) != 0
     mask = np.zeros(len(order), dtype=bool)
     mask[order[first]] = True
     return mask

@@ -30,6 +30,7 @@ _BLOCK = 256
 
 # Thai and Lao, Tibetan, Myanmar, Khmer: the scripts in which a character carries least of a word.
 _THAI = ((0x0E00, 0x0EFF), (0x0F00, 0x0FFF), (0x1000, 0x109F), (0xAA60, 0xAA7F), (0xA9E0, 0xA9FF), (0x1780, 0x17FF))
+_FIRST_UNSPACED = chr(_THAI[0][0])
 _KANA = ((0x3040, 0x30FF), (0x31F0, 0x31FF), (0x1AFF0, 0x1B16F))
 _HAN = ((0x3005, 0x3007), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
 
@@ -188,7 +189,7 @@ def words(text: str) -> list[str]:
 
 def script(row_words: Sequence[str]) -> Script:
     """The class of a row by its own words: is it written without spaces, and in which family of scripts?"""
-    codes = [code for code in (ord(word[0]) for word in row_words) if code >= _THAI[0][0]]
+    codes = [ord(word[0]) for word in row_words if word[0] >= _FIRST_UNSPACED]
     codes = [code for code in codes if _kind(code) == _UNSPACED]
     if 2 * len(codes) <= len(row_words):
         return "spaced"

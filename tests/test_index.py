@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalspill_guard.index import Query, RunIndex, build
+from evalspill_guard.index import Query, RunIndex, build, distinct, sorted_places
 from evalspill_guard.kernel import batch
 
 WORD = st.sampled_from(["a", "b", "c", "extraordinarily", "é"])
@@ -66,3 +67,24 @@ def test_rows_that_are_not_searched_for_have_no_ids() -> None:
 
 def test_no_rows_find_nothing() -> None:
     assert _found(build([]), [["a b c"]]) == set()
+
+
+@given(st.lists(st.integers(0, 40).map(lambda low: low if low < 20 else low << 40 | low), max_size=60))
+def test_hashes_that_differ_in_their_low_bits_alone_are_put_in_order_too(values: list[int]) -> None:
+    order, ordered = sorted_places(np.array(values, dtype=np.uint64))
+    assert ordered.tolist() == sorted(values)
+    assert order.tolist() == sorted(range(len(values)), key=values.__getitem__)
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_distinct_values_are_sorted(values: list[int]) -> None:
+    assert distinct(np.array(values, dtype=np.int64)).tolist() == sorted(set(values))
+
+
+def test_a_row_has_its_runs_whatever_rows_stand_around_it() -> None:
+    rows = [f"{number} b c {'é' if number % 3 else 'e'} f" for number in range(5_000)]
+    index = build([Query(row, "runs", 3, 5) for row in rows])
+    assert {int(index.row_whole[at]) for at in range(5_000)} == set(range(index.first_whole, index.first_tiny))
+    for number in (0, 1, 2047, 2048, 4_999):
+        found = _found(index, [[rows[number]]])
+        assert found == {(int(one), 0) for one in (*index.ids_of(number), index.row_whole[number])}

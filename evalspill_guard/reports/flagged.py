@@ -154,8 +154,9 @@ def ascii_json(value: object) -> bytes:
 def _flagged(check: CheckResult, base: str) -> Iterator[Flagged]:
     """The keys count all rows, so that a row's key does not hang on whether another one is flagged."""
     seen: Counter[tuple[str, str]] = Counter()
+    paths = [located(base, file.path) for file in check.eval]
     for score in check.rows:
-        path = located(base, check.eval_path(score))
+        path = paths[score.row.file]
         if score.row.id is not None:
             seen[path, score.row.id] += 1
         if score.flagged:
