@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,27 @@ FORMATS = ("text", "json", "github", "gitlab", "junit", "sarif")
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=CONTEXT, invoke_without_command=True)
+class _Commands(click.Group):
+    """Ends well where the reader of stdout went away; click itself would exit 1, which is the gate's to say."""
+
+    def make_context(self, *given: Any, **named: Any) -> click.Context:  # --help prints here
+        with _heard():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _heard():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise click.exceptions.Exit(0) from None
+
+
+@click.group(cls=_Commands, context_settings=CONTEXT, invoke_without_command=True)
 @click.version_option(__version__, prog_name="evalspill-guard", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context, /) -> None:
@@ -166,6 +187,8 @@ for command in (purge, init, baseline, explain, doctor, fields, validate, schema
 def _code_of(error: BaseException) -> ExitCode:
     if isinstance(error, click.exceptions.Exit):
         return ExitCode(error.exit_code)
+    if _completed(error):
+        return ExitCode.PASSED
     if isinstance(error, click.exceptions.Abort | KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     if isinstance(error, click.ClickException):
@@ -173,8 +196,13 @@ def _code_of(error: BaseException) -> ExitCode:
     return error.code if isinstance(error, EvalSpillError) else ExitCode.INTERNAL
 
 
+def _completed(error: BaseException) -> bool:
+    """Whether click has told a shell how to complete a command; any other SystemExit, a plugin's, is a fault."""
+    return isinstance(error, SystemExit) and not error.code and "_EVALSPILL_GUARD_COMPLETE" in os.environ
+
+
 def _complain(error: BaseException) -> None:
-    if isinstance(error, click.exceptions.Exit):
+    if isinstance(error, click.exceptions.Exit) or _completed(error):
         return
     if isinstance(error, click.exceptions.Abort | KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -199,8 +227,6 @@ def run_command(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         result = cli.main(args=arguments, prog_name="evalspill-guard", standalone_mode=False)
-    except SystemExit:  # click's way to say that the reader of stdout went away
-        return 0
     except BaseException as error:
         with suppress(OSError):  # nobody may listen
             _complain(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,8 @@ def validate(configs: tuple[Path, ...], config_path: Path | None) -> None:
         except UsageError as error:
             wrong.append(error)
         else:
-            click.echo(safe(f"{config.path} is valid; checks: {len(config.checks)}"))
+            with suppress(BrokenPipeError):  # the answer is the exit code, whoever listens
+                click.echo(safe(f"{config.path} is valid; checks: {len(config.checks)}"))
     if wrong:
         raise UsageError("\n".join(map(str, wrong)))
 
@@ -172,9 +174,10 @@ def explain(
     cache = None if scan["no_cache"] else scan["cache_dir"] or default_folder()
     asked = find_row(config, baseline, cache, row)
     result = run_scan(asked.config, baseline, **scan).result
-    for told in explanations(asked, result, baseline):
-        tell_explanation(told)
-    tell_problems(result)
+    with suppress(BrokenPipeError):
+        for told in explanations(asked, result, baseline):
+            tell_explanation(told)
+        tell_problems(result)
     context.exit(ExitCode.PASSED if result.complete else ExitCode.INCOMPLETE)
 
 
@@ -199,5 +202,6 @@ def doctor(context: click.Context, /, config_path: Path | None, baseline_path: s
 
     config = load_config(config_path)
     findings = diagnose(config, baseline_of(config, baseline_path), default_folder())
-    tell_findings(findings)
+    with suppress(BrokenPipeError):
+        tell_findings(findings)
     context.exit(worst(one.code for one in findings))

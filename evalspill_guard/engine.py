@@ -228,7 +228,7 @@ def _factory(name: str) -> Callable[[], Executor]:
     module, _, attribute = name.partition(":")
     try:
         make: Callable[[], Any] = getattr(importlib.import_module(module), attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"--engine {name}: {type(error).__name__}; use serial, process, dask or module:factory"
         ) from None
@@ -236,7 +236,7 @@ def _factory(name: str) -> Callable[[], Executor]:
     def executor() -> Executor:
         try:
             made = make()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UsageError(f"--engine {name} cannot be made: {type(error).__name__}") from None
         if not isinstance(made, Executor):
             raise UsageError(f"--engine {name} makes a {type(made).__name__}, not a concurrent.futures.Executor")

@@ -41,18 +41,20 @@ def _share_of(text: str) -> Fraction:
     return Fraction(text[:-1].strip()) / 100 if text.endswith("%") else Fraction(text)
 
 
-_PERCENTAGE = r"(?:100|[0-9]{1,2}(?:\.[0-9]+)?)\s*%"
-_SHARE = rf"(?:0?\.[0-9]+|[01](?:\.0*)?|0\.[0-9]*|{_PERCENTAGE})"
+_PERCENTAGE = r"(?:100|[0-9]{1,2}(?:\.[0-9]{1,12})?)\s{0,9}%"
+_SHARE = rf"(?:0?\.[0-9]{{1,12}}|[01](?:\.0{{0,12}})?|0\.[0-9]{{0,12}}|{_PERCENTAGE})"
 _NUMBERS = ("int", "float", "str")
 _PERCENT_SCHEMA: dict[str, Any] = {"type": "string", "pattern": rf"^{_PERCENTAGE}$"}
 _SHARE_SCHEMA: dict[str, Any] = {"oneOf": [{"type": "number", "minimum": 0, "maximum": 1}, _PERCENT_SCHEMA]}
 whole = scalar("a whole number, 0 or more", r"[0-9]{1,18}", ("int",), int, {"type": "integer", "minimum": 0})
-positive = scalar("a whole number, 1 or more", r"0*[1-9][0-9]{0,17}", ("int",), int, {"type": "integer", "minimum": 1})
+positive = scalar(
+    "a whole number, 1 or more", r"0{0,9}[1-9][0-9]{0,17}", ("int",), int, {"type": "integer", "minimum": 1},
+)  # fmt: skip
 percentage = scalar("a share such as 0.5%", _PERCENTAGE, ("str",), _share_of, _PERCENT_SCHEMA)
 share = scalar("a share, such as 0.5 or 50%", _SHARE, _NUMBERS, _share_of, _SHARE_SCHEMA)
-word = scalar("a text", r"[^\0]+", ("str", "int"), str, {"type": ["string", "integer"], "minLength": 1})
+word = scalar("a text", r"[^\0\ud800-\udfff]+", ("str", "int"), str, {"type": ["string", "integer"], "minLength": 1})
 delimiter = scalar(
-    "one character, such as ';' or \"\\t\" (a tab, in double quotes)", r"[^\"\r\n\0]", ("str", "int"), str,
+    "one character, such as ';' or \"\\t\" (a tab, in double quotes)", r"[^\"\r\n\0\ud800-\udfff]", ("str", "int"), str,
     {"type": ["string", "integer"], "pattern": r"^[^\"\r\n]$"},
 )  # fmt: skip
 flag = scalar("true or false", "true|false", ("bool",), lambda text: text == "true", {"type": "boolean"})

@@ -24,7 +24,9 @@ from evalspill_guard.streams import CHANGED, Source, changed, compress, encode_l
 _BLOCK = 1 << 20
 _BY_LINE = ("jsonl", "tsv")  # a record is a line, so that nothing has to be parsed to know where it ends
 _IMPOSSIBLE = "no record can be taken out of a file of this form: write it as JSON Lines"
-_Span = tuple[int, int | None]
+_BREAK = b"\n\n"
+_Span = tuple[int, int | None, bool]
+"""Where a record begins and ends (None: with its line), and whether it begins inside a text that began before it."""
 
 
 @dataclass(slots=True)
@@ -119,33 +121,41 @@ def _stamps_differ(file: ScannedFile, stamp: Stamp) -> bool:
 
 def _lines(file: ScannedFile, form: str, starts: Mapping[int, int], sizes: Sizes) -> Iterator[bytes]:
     """A file of which no more than a block is held."""
-    spans: Iterable[_Span] = ((start, None) for start in starts.values()) if form in _BY_LINE else _spans(file, starts)
+    by_line: Iterable[_Span] = ((start, None, False) for start in starts.values())
+    spans = by_line if form in _BY_LINE else _spans(file, starts)
     with open_source(file.file) as source:
         yield from _without(source.stream, spans, sizes)
         _check_same(file, source)
 
 
-def _spans(file: ScannedFile, starts: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+def _spans(file: ScannedFile, starts: Mapping[int, int]) -> Iterator[_Span]:
     """Where the records that go begin and end."""
-    left = len(starts)
+    left, before = len(starts), 0
     with open_records(file.file, file.reading, "train") as stream:
         for ordinal, record in enumerate(stream):
             if ordinal in starts:
                 if record.start != starts[ordinal]:
                     raise Unreadable(CHANGED)
-                yield record.start, record.end
+                yield record.start, record.end, record.start < before
                 left -= 1
                 if not left:
                     return
+            before = record.end
 
 
 def _without(stream: Any, spans: Iterable[_Span], sizes: Sizes) -> Iterator[bytes]:
-    """What stands outside of these spans, which may overlap; a byte order mark stays, an open span ends its line."""
-    at = 0
+    """What stands outside of these spans, which may overlap; a byte order mark stays, an open span ends its line.
+
+    Of a text that lost its middle, or its end, the rest is no part of what comes after it: a blank line parts them.
+    """
+    at, gap = 0, b""
     if stream.peek(len(BOM))[: len(BOM)] == BOM:
         at = len(BOM)
         yield stream.read(at)
-    for start, end in spans:
+    for start, end, inside in spans:
+        if at < start:
+            yield gap
+            gap = _BREAK if inside else b""
         while at < start:
             at += len(block := _read(stream, start - at))
             yield block
@@ -157,7 +167,8 @@ def _without(stream: Any, spans: Iterable[_Span], sizes: Sizes) -> Iterator[byte
                 break
     while block := stream.read(_BLOCK):
         at += len(block)
-        yield block
+        yield gap + block
+        gap = b""
     sizes.read = at
 
 

@@ -5,6 +5,7 @@ It is new or empty, no link, and lies where no glob of the config would find wha
 
 from __future__ import annotations
 
+import glob
 import logging
 import os
 import shutil
@@ -22,6 +23,7 @@ from evalspill_guard.files import would_match
 from evalspill_guard.purge import Purged
 from evalspill_guard.purgefiles import Sizes, is_emptied, out_path, purged_bytes
 from evalspill_guard.remote import is_remote
+from evalspill_guard.streams import identity
 from evalspill_guard.training import Trained, files_of
 
 if sys.platform != "win32":
@@ -61,14 +63,23 @@ def refuse_folder(out: Path, config: Config) -> None:
 
 def refuse_paths(out: Path, config: Config, found: Trained) -> None:
     """Raises UsageError where a later scan would take what is written for data, or two files would be one."""
-    paths = [out_path(path) for path in sorted({file.file.path for file in files_of(found.checks)})]
+    files = {(file.file.path, identity(file.file)) for file in files_of(found.checks)}
+    paths = sorted(out_path(path) for path, _ in files)
     if twice := sorted({path for path in paths if paths.count(path) > 1}):
         raise UsageError(f"{twice[0]}: two training files would be written there: rename one")
-    real, base = Path(os.path.realpath(out)), Path(os.path.realpath(config.base))
+    base = Path(os.path.realpath(config.base))
+    names = _names(out, [base / path for path, _ in files if not is_remote(path)])
     for source in (one for check in config.checks for one in (check.train, check.eval)):
         globs = [_whole(pattern, base) for pattern in source.files]
-        if would := [path for path in paths if would_match(globs, (real / path).as_posix())]:
+        if would := [path for path in paths if any(would_match(globs, (name / path).as_posix()) for name in names)]:
             raise UsageError(f"{out}: lies in the data: {', '.join(source.files)} would match {would[0]} there")
+
+
+def _names(out: Path, files: Iterable[Path]) -> list[Path]:
+    """The folder by every name, from the root on, under which a glob may come to it: as it is, and through a link."""
+    real = Path(os.path.realpath(out))
+    reached = {folder: os.path.realpath(folder) for file in files for folder in Path(os.path.normpath(file)).parents}
+    return [real, *(name / real.relative_to(at) for name, at in reached.items() if real.is_relative_to(at))]
 
 
 def _whole(pattern: str, base: Path) -> str:
@@ -93,6 +104,7 @@ def write(purged: Sequence[Purged], out: Path) -> list[Outcome]:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with _staging(out) as staging:
+            (staging / _NEW).mkdir(_folder_mode(purged))
             done = [_written(one, staging / _NEW / path) for one, path in zip(purged, paths, strict=True)]
             for folder, _, _ in os.walk(staging / _NEW):
                 sync_folder(Path(folder))
@@ -122,22 +134,36 @@ def _written(one: Purged, path: Path | None) -> Outcome:
 
 def _mode(one: Purged) -> int:
     """No more may be read by others than of the original."""
-    if is_remote(one.file.file.real):
-        return 0o600
-    return Path(one.file.file.real).stat().st_mode & 0o777 | 0o200
+    return 0o600 if is_remote(one.file.file.real) else _mode_of(one.file.file.real) | 0o200
+
+
+def _folder_mode(purged: Iterable[Purged]) -> int:
+    """No more people may look into the folder than into each of those from which files come."""
+    files = {one.file.file.real for one in purged if not is_remote(one.file.file.real)}
+    mode = 0o777
+    for folder in {Path(os.path.realpath(file)).parent for file in files}:
+        mode &= _mode_of(folder)
+    return mode | 0o700
+
+
+def _mode_of(path: str | Path) -> int:
+    """Of what is gone meanwhile none: that is told when it is read."""
+    try:
+        return Path(path).stat().st_mode & 0o777
+    except OSError:
+        return 0
 
 
 @contextmanager
 def _staging(out: Path) -> Iterator[Path]:
     """A hidden folder beside the one that is written; those of runs that were killed are removed first."""
     prefix = f".{out.name}.{_TEMPORARY}"
-    for left in out.parent.glob(f"{prefix}*"):
+    for left in out.parent.glob(f"{glob.escape(prefix)}*"):
         with suppress(OSError), _locked(left):
             shutil.rmtree(left, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=prefix, dir=out.parent))
     try:
         with _locked(staging):
-            (staging / _NEW).mkdir()
             yield staging
     finally:
         shutil.rmtree(staging, ignore_errors=True)

@@ -14,6 +14,9 @@ from evalspill_guard.errors import Mistake
 MOST_BYTES = 1_000_000
 MOST_NODES = 100_000
 MOST_DEPTH = 50
+_MOST_KEY = 100  # characters of each key in a key path
+_MOST_SHOWN = 300  # characters of a key path in a mistake
+_MOST_GUESSED = 20  # unknown keys for which a near one is looked for
 
 
 class _Loader(yaml.SafeLoader):
@@ -66,11 +69,12 @@ class Mistakes:
     found: list[Mistake] = field(default_factory=list)
 
     def add(self, node: Node | int, key: str, what: str) -> None:
-        self.found.append(Mistake(node if isinstance(node, int) else node.line, key or "(top level)", what))
+        shown = key if len(key) <= _MOST_SHOWN else f"{key[:_MOST_SHOWN]}..."
+        self.found.append(Mistake(node if isinstance(node, int) else node.line, shown or "(top level)", what))
 
     def unknown(self, line: int, key: str, name: str, valid: Iterable[str]) -> None:
         """An unknown key, with the nearest valid one when it is close."""
-        near = difflib.get_close_matches(name, list(valid), n=1)
+        near = difflib.get_close_matches(name, list(valid), n=1) if len(self.found) < _MOST_GUESSED else []
         self.add(line, key, "unknown key" + (f"; did you mean {near[0]}?" if near else ""))
 
 
@@ -79,14 +83,18 @@ def read(text: str, mistakes: Mistakes) -> Node | None:
     if len(text) > MOST_BYTES:
         mistakes.add(1, "", "a config above 1 MB is refused")
         return None
+    loader = None
     try:
-        root = yaml.compose(text, Loader=_Loader)
+        loader = _Loader(text)
+        root = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         mistakes.add(mark.line + 1 if mark else 1, "", f"this is not YAML: {error.problem or 'a fault'}")
         return None
-    except (yaml.YAMLError, RecursionError):
-        mistakes.add(1, "", "this is not YAML, or is nested too deeply")
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:  # "\UFFFFFFFF" is no character
+        place = getattr(error, "position", loader.index if loader else 0)
+        line = text.count("\n", 0, place) + 1
+        mistakes.add(line, "", "this is not YAML, holds what is no character, or is nested too deeply")
         return None
     if root is None:
         mistakes.add(1, "", "the config is empty")
@@ -126,7 +134,7 @@ class _Reader:
                 self.mistakes.add(at, key, "a key must be a word")
                 continue
             name = name_node.value
-            path = f"{key}.{name}" if key else name
+            path = f"{key}.{name[:_MOST_KEY]}" if key else name[:_MOST_KEY]
             if name in lines:
                 self.mistakes.add(at, path, f"this key stands twice, first on line {lines[name]}")
             lines.setdefault(name, at)

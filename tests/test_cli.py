@@ -480,6 +480,27 @@ def test_nothing_but_the_gate_exits_one_when_its_reader_went_away(arguments: lis
     assert _to_a_closed_pipe(*arguments) == (0, "")
 
 
+def test_a_config_that_is_wrong_stays_wrong_when_nobody_reads_of_the_right_one(folder: Path) -> None:
+    (folder / "bad.yaml").write_text("version: 2\n")
+    assert _to_a_closed_pipe("validate", "evalspill.yaml", "bad.yaml")[0] == 2
+
+
+@pytest.mark.parametrize("command", ["doctor", "explain"])
+def test_data_that_cannot_be_read_are_told_by_the_exit_code_alone(command: str, folder: Path) -> None:
+    _missing(folder)
+    assert _to_a_closed_pipe(command, *(["eval.jsonl#1", "--in-ci"] if command == "explain" else []))[0] == 3
+
+
+@pytest.mark.parametrize(("engine", "code"), [("sys:exit", 2), ("os:_no_such", 2)])
+def test_an_engine_that_leaves_is_no_reader_that_went_away(engine: str, code: int, folder: Path) -> None:
+    assert run_command(["check", "--no-cache", "--engine", engine]) == code
+
+
+def test_a_command_that_is_left_for_no_reason_is_a_fault(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalspill_guard.cli.run_scan", lambda *_, **__: sys.exit(0))
+    assert run_command(["check"]) == 4
+
+
 @pytest.mark.parametrize("arguments", [["check", "-c", "none.yaml"], ["check", "--surprise"]])
 def test_an_error_that_nobody_reads_is_still_wrong_use(arguments: list[str], folder: Path) -> None:
     read, write = os.pipe()
