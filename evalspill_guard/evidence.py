@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalspill_guard.index import Ids, Mask
-from evalspill_guard.kernel import batch
+from evalspill_guard.kernel import Hashes, batch
 from evalspill_guard.model import Evidence
 from evalspill_guard.text import spans, words
 
 CONTEXT = 200
 SHOWN = 20_000
+_LARGE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,14 @@ class Passage:
 
 
 class RowText:
-    """A row as it is compared: its words and their hashes; live_at says which of its runs of n words count."""
+    """A row as it is compared: its words and their hashes; live_at says which of its runs of n words count.
+
+    `live` holds how many of them do before each place; None: all do.
+    """
 
     def __init__(self, text: str, n: int, live_at: Mask | None) -> None:
-        self.text, self.n, self.live_at = text, n, live_at
+        self.text, self.n = text, n
+        self.live = None if live_at is None else np.concatenate(([0], np.cumsum(live_at)))
         self.words = words(text)
         self.windows = batch([[text]]).windows
 
@@ -75,11 +80,18 @@ def longest_passage(row: RowText, record: RecordText) -> Passage | None:
 def _shared(row: RowText, record: RecordText, length: int) -> Ids:
     """The places of the row at which a passage of so many words begins that the record holds too."""
     ours = row.windows(length)
-    in_both = np.isin(ours, record.windows(length))
-    if row.live_at is not None:  # a passage counts when one of the runs inside it does
-        live = np.concatenate(([0], np.cumsum(row.live_at)))
-        in_both &= live[length - row.n + 1 :] > live[: len(ours)]
+    in_both = _among(ours, record.windows(length))
+    if row.live is not None:  # a passage counts when one of the runs inside it does
+        in_both &= row.live[length - row.n + 1 :] > row.live[: len(ours)]
     return np.flatnonzero(in_both)
+
+
+def _among(ours: Hashes, theirs: Hashes) -> Mask:
+    """Which of our hashes are among theirs; for a record of usual size a set is the quicker way."""
+    if len(theirs) > _LARGE:
+        return np.isin(ours, theirs)
+    known = set(theirs.tolist())
+    return np.array([one in known for one in ours.tolist()], dtype=bool)
 
 
 def _passages(row: RowText, record: RecordText, length: int) -> Iterator[Passage]:

@@ -40,8 +40,8 @@ def gather(rows: Sequence[ScoredRow], pool: Pool) -> tuple[list[RowScore], list[
     """The scores with their longest passage and its evidence, and the files that changed since the scan."""
     best = {number: _Best(found) for number, found in enumerate(rows) if found.places}
     problems: list[Problem] = []
-    for number, file in enumerate(pool.files):
-        wanted = _wanted(rows, number)
+    for number, wanted in sorted(_wanted(rows).items()):
+        file = pool.files[number]
         try:
             for place, record in _read(file, sorted(wanted)):
                 text = RecordText(record.leaves)
@@ -65,18 +65,15 @@ def _with_places(score: RowScore, found: ScoredRow, pool: Pool) -> RowScore:
     return replace(score, places=tuple(dict.fromkeys(named)))
 
 
-def _wanted(rows: Sequence[ScoredRow], file: int) -> dict[Place, list[int]]:
-    """The places in a file that must be read again, each with the rows that it may hold."""
-    wanted: dict[Place, list[int]] = {}
+def _wanted(rows: Sequence[ScoredRow]) -> dict[int, dict[Place, list[int]]]:
+    """By the number of a file, the places in it that must be read again, each with the rows that it may hold."""
+    wanted: dict[int, dict[Place, list[int]]] = {}
     for number, found in enumerate(rows):
-        places = found.places[:1] if found.score.stands_whole else found.places
-        for place in places:
-            if place.file == file:
-                wanted.setdefault(place, []).append(number)
+        for place in found.places[:1] if found.score.stands_whole else found.places:
+            wanted.setdefault(place.file, {}).setdefault(place, []).append(number)
     return wanted
 
 
 def _read(file: ScannedFile, places: Sequence[Place]) -> Iterator[tuple[Place, Record]]:
-    if places:
-        wanted = [(place.ordinal, place.start) for place in places]
-        yield from zip(places, records_at(file.file, file.reading, "train", wanted), strict=True)
+    wanted = [(place.ordinal, place.start) for place in places]
+    yield from zip(places, records_at(file.file, file.reading, "train", wanted), strict=True)

@@ -16,6 +16,8 @@ from evalspill_guard.scanner import ShardResult, first_places, summed
 from evalspill_guard.scoring import Findings
 from evalspill_guard.streams import CHANGED, changed
 
+_PENDING = 100_000  # places that wait to be sorted
+
 
 class Demands(Protocol):
     """What a config asks of the training data."""
@@ -115,12 +117,22 @@ def _merged(files: Sequence[ScannedFile]) -> Findings:
     """Counts add up; of the places the first four in file and line order stay."""
     parts = [(f, s, shard, lines) for f, file in enumerate(files) for s, shard, lines in _with_lines(file)]
     ids, counts = summed(_joined(p[2].ids for p in parts), _joined(p[2].counts for p in parts))
-    rows = [_numbered(*part) for part in parts]
-    where = first_places(np.concatenate([np.empty((0, 6), dtype=np.int64), *rows]))
+    where = _first_places(_numbered(*part) for part in parts)
     places: dict[int, list[Place]] = {}
     for found, file, line, start, shard, ordinal in where.tolist():
         places.setdefault(found, []).append(Place(file, line, start, shard, ordinal))
     return Findings(ids, counts, places)
+
+
+def _first_places(parts: Iterable[Ids]) -> Ids:
+    """The first four rows of each id, of which never many more are held."""
+    where = np.empty((0, 6), dtype=np.int64)
+    pending: list[Ids] = []
+    for part in parts:
+        pending.append(part)
+        if sum(map(len, pending)) > len(where) + _PENDING:
+            where, pending = first_places(np.concatenate([where, *pending])), []
+    return first_places(np.concatenate([where, *pending]))
 
 
 def _joined(arrays: Iterable[Ids]) -> Ids:

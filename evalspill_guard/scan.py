@@ -16,13 +16,13 @@ import numpy as np
 
 from evalspill_guard.cache import Cache, Known, Wanted
 from evalspill_guard.engine import SERIAL, Engine, scan_all
-from evalspill_guard.index import Query, RunIndex, build, distinct
+from evalspill_guard.index import Ids, Query, RunIndex, build, distinct
 from evalspill_guard.indexfile import save
 from evalspill_guard.kernel import Hashes
 from evalspill_guard.model import Problem, Shard, Stamp
 from evalspill_guard.pool import ScannedFile
 from evalspill_guard.readers import shards_of
-from evalspill_guard.scanner import ShardResult
+from evalspill_guard.scanner import ShardResult, thinned
 from evalspill_guard.streams import CHANGED, changed, file_stamp
 
 log = logging.getLogger(__name__)
@@ -104,6 +104,7 @@ class _Told:
         self.file_of = {shard: file for file, one in parts.items() for shard in one.shards}
         self.states = {shard: one.state for one in parts.values() for shard in one.shards}
         self.sizes = {shard: size_of(shard, one.state) for one in parts.values() for shard in one.shards}
+        self.shards_of = {file: one.shards for file, one in parts.items()}
         self.advance = Advance(sum(self.sizes.values()), len(parts), progress)
 
     def ended(self, shard: Shard) -> None:
@@ -112,12 +113,31 @@ class _Told:
         self.advance.ended(self.sizes[shard], not self.left[file])
 
 
+@dataclass(slots=True)
+class _Thinned:
+    """How many of a file's shards are done, from the first on, and how many places they have of each id."""
+
+    done: int
+    have: Ids
+
+    @classmethod
+    def of(cls, index: RunIndex) -> _Thinned:
+        return cls(0, np.zeros(len(index.keys), dtype=np.int64))
+
+    def of_next(self, result: ShardResult) -> ShardResult:
+        """The result of the next shard without the places of ids that have as many as are kept before it."""
+        self.done += 1
+        result, self.have = thinned(result, self.have)
+        return result
+
+
 class _Scan:
     """A scan of everything."""
 
     def __init__(self, told: _Told, means: Means, index: RunIndex) -> None:
         self.told, self.means, self.index = told, means, index
         self.results: dict[Shard, ShardResult] = {}
+        self.thinned: dict[Shard, _Thinned] = {}
 
     def every(self, shards: Sequence[Shard]) -> dict[Shard, ShardResult]:
         self.run(shards, self.index, self.take)
@@ -125,8 +145,19 @@ class _Scan:
 
     def take(self, shard: Shard, result: ShardResult, how: str = "scanned") -> None:
         self.results[shard] = result
+        self._thin(self.told.file_of[shard])
         log.info("%s: %s, %d bytes, %d records", shard.file.path, how, result.bytes, result.records)
         self.told.ended(shard)
+
+    def _thin(self, file: Shard) -> None:
+        """Keep no more places of a file than are ever used, lest a large one takes much memory."""
+        shards = self.told.shards_of[file]
+        if len(shards) > 1:
+            thinned = self.thinned.setdefault(file, _Thinned.of(self.index))
+            while thinned.done < len(shards) and (result := self.results.get(shard := shards[thinned.done])):
+                self.results[shard] = thinned.of_next(result)
+            if thinned.done == len(shards):
+                del self.thinned[file]
 
     def run(self, shards: Sequence[Shard], index: RunIndex, done: Callable[[Shard, ShardResult], None]) -> None:
         if not shards:

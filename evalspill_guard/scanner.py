@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -59,8 +59,13 @@ def summed(ids: Ids, counts: Ids) -> tuple[Ids, Ids]:
 def first_places(where: Ids) -> Ids:
     """The first four rows of each id (column 0), in the order in which they come."""
     ordered = where[np.argsort(where[:, 0], kind="stable")]
-    starts = np.searchsorted(ordered[:, 0], ordered[:, 0])
-    return ordered[np.arange(len(ordered)) - starts < KEPT_PLACES]
+    return ordered[_rank(ordered[:, 0]) < KEPT_PLACES]
+
+
+def _rank(ids: Ids) -> Ids:
+    """How many of the same id stand before each of these sorted ids."""
+    rank: Ids = np.arange(len(ids)) - np.searchsorted(ids, ids)
+    return rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,17 @@ class ShardResult:
     def failed(cls, fault: Problem) -> ShardResult:
         """A shard of which nothing is known."""
         return cls(_EMPTY, _EMPTY, _NO_PLACES, 0, 0, 0, 0, 0, "", (), fault)
+
+
+def thinned(result: ShardResult, have: Ids) -> tuple[ShardResult, Ids]:
+    """The result without places that come after four others, and how many places of each id there are by then.
+
+    `have` holds for each id how many places stand before those of the result, in the same file.
+    """
+    where = first_places(result.where)
+    ids = where[:, 0]
+    where = where[have[ids] + _rank(ids) < KEPT_PLACES]
+    return replace(result, where=where), have + np.bincount(where[:, 0], minlength=len(have))
 
 
 _LISTED_BAD = 20

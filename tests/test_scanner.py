@@ -1,10 +1,13 @@
 """Counts and first places of what is found."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalspill_guard.scanner import Tally, first_places, summed
+from evalspill_guard import pool
+from evalspill_guard.index import Ids
+from evalspill_guard.scanner import ShardResult, Tally, first_places, summed, thinned
 
 
 def _array(*numbers: int) -> np.ndarray:
@@ -35,3 +38,31 @@ def test_a_tally_is_the_same_however_often_it_settles(batches: list[list[int]], 
     assert once.ids.tolist() == often.ids.tolist()
     assert once.counts.tolist() == often.counts.tolist() == [sum(i in f for f in batches) for i in once.ids.tolist()]
     assert once.where.tolist() == often.where.tolist()
+
+
+def _places(ids: list[int], shard: int) -> Ids:
+    """(id, line, start, ordinal) for each."""
+    return np.array([[one, line, shard, line] for line, one in enumerate(ids)], dtype=np.int64).reshape(-1, 4)
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=20), max_size=6))
+def test_what_is_dropped_of_later_shards_is_never_among_the_first_places(shards: list[list[int]]) -> None:
+    parts = [_places(ids, number) for number, ids in enumerate(shards)]
+    have, left = np.zeros(6, dtype=np.int64), []
+    for part in parts:
+        result, have = thinned(ShardResult(part[:0, 0], part[:0, 0], part, 0, 0, 0, 0, 0, "", (), None), have)
+        left.append(result.where)
+    empty = np.empty((0, 4), dtype=np.int64)
+    together = first_places(np.concatenate([empty, *left]))
+    assert together.tolist() == first_places(np.concatenate([empty, *parts])).tolist()
+    assert sum(map(len, left)) == len(together), "nothing is held that is not used"
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=20), max_size=6))
+def test_places_are_merged_the_same_however_many_wait(shards: list[list[int]]) -> None:
+    parts = [np.hstack((part, part[:, :2])) for part in (_places(ids, n) for n, ids in enumerate(shards))]
+    expected = first_places(np.concatenate([np.empty((0, 6), dtype=np.int64), *parts])).tolist()
+    for pending in (0, 7, 1000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pool, "_PENDING", pending)
+            assert pool._first_places(parts).tolist() == expected
