@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench bench-scale integration-tools clean
+.PHONY: demo test lint bench bench-scale integration-tools lock audit versions sbom clean
 
 demo: .venv/demo
 	@code=0; $(BIN)/evalspill-guard check -c examples/evalspill.yaml || code=$$?; \
@@ -27,6 +27,30 @@ bench-scale: .venv/test
 # What tests/integration starts; without it those tests are skipped, each with its reason.
 integration-tools:
 	bash ci/install-integration.sh
+
+# The versions and hashes that CI installs; make lock UPGRADE=--upgrade takes newer ones.
+COMPILE = UV_CUSTOM_COMPILE_COMMAND='make lock' .integration/venv/bin/uv pip compile --quiet --no-config --universal \
+	--python-version 3.10 --generate-hashes $(UPGRADE)
+
+lock: .integration/tools
+	$(COMPILE) --all-extras --output-file ci/requirements.lock pyproject.toml ci/integration.txt
+	$(COMPILE) --constraints ci/requirements.lock --output-file ci/build.lock ci/build.txt
+
+# Known flaws of what the lock names; SERVICE=osv asks another database.
+audit: .integration/tools
+	bash ci/audit.sh
+
+versions: .integration/tools
+	bash ci/versions.sh
+
+# What a user installs without extras, as CycloneDX: the same lock gives the same bytes.
+sbom: .integration/tools
+	@mkdir -p dist
+	.integration/venv/bin/python ci/lock.py runtime | .integration/venv/bin/cyclonedx-py requirements - \
+		--pyproject pyproject.toml --output-reproducible --of JSON --output-file dist/evalspill-guard.cdx.json
+
+.integration/tools: ci/integration.txt
+	bash ci/install-tools.sh
 
 .venv/demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

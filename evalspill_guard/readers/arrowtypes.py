@@ -77,6 +77,58 @@ def _is_text(kind: Any) -> bool:
     return not any(is_one(kind) for is_one in no_text)
 
 
+def check_sound(batch: Any) -> None:
+    """Raises an error of pyarrow for a batch that points outside of its data: reading its values could end the process.
+
+    Text that is not UTF-8 and dates that are none are told, or passed over, value by value.
+    """
+    for column in batch.columns:
+        column.validate()
+        column.view(_stored(column.type)).validate(full=True)
+
+
+def _stored(kind: Any) -> Any:
+    """The type without what its values must be."""
+    lib, types = arrow(), arrow().types
+    if isinstance(kind, lib.BaseExtensionType):
+        return _stored(kind.storage_type)
+    if types.is_dictionary(kind):
+        return lib.dictionary(kind.index_type, _stored(kind.value_type))
+    if types.is_struct(kind):
+        return lib.struct([_stored_field(field) for field in kind])
+    if types.is_map(kind):
+        return lib.map_(_stored(kind.key_type), _stored(kind.item_type))
+    return _stored_list(kind) if _is_list(kind) else _stored_leaf(kind)
+
+
+def _stored_field(field: Any) -> Any:
+    return arrow().field(field.name, _stored(field.type))
+
+
+def _stored_list(kind: Any) -> Any:
+    lib, types, of_each = arrow(), arrow().types, _stored(kind.value_type)
+    if types.is_fixed_size_list(kind):
+        return lib.list_(of_each, kind.list_size)
+    ways = ((types.is_list, lib.list_), (types.is_large_list, lib.large_list), (types.is_list_view, lib.list_view))
+    return next((make for is_one, make in ways if is_one(kind)), lib.large_list_view)(of_each)
+
+
+def _stored_leaf(kind: Any) -> Any:
+    """Whatever is not told here, such as a union, stays as it is."""
+    lib, types = arrow(), arrow().types
+    if types.is_string(kind):
+        return lib.binary()
+    if types.is_large_string(kind):
+        return lib.large_binary()
+    if types.is_string_view(kind):
+        return lib.binary_view()
+    if types.is_decimal(kind):
+        return lib.binary(kind.byte_width)
+    if types.is_date(kind) or types.is_time(kind):
+        return lib.int32() if kind.bit_width == 32 else lib.int64()
+    return kind
+
+
 def as_rows(first: int, batch: Any) -> Iterator[tuple[int, object, str]]:
     """(number, row as JSON would hold it, why it cannot be read) of each row, numbered from `first`."""
     try:

@@ -145,21 +145,20 @@ class JsonLines(LineStream):
         select, plain, named = self.select.from_json, self.role == "train" or self._id is None, self.name_of
         for line, start, raw, too_long in lines:
             end = start + len(raw)
-            if not start and raw.startswith(BOM):
-                raw = raw[3:]
+            text = raw[3:] if not start and raw.startswith(BOM) else raw
             if too_long:
                 yield bad(line, start, end + self.unread, raw, f"above max_record ({self.reading.max_record} bytes)")
                 continue
             try:
-                leaves = select(raw)
+                leaves = select(text)
             except UnicodeDecodeError as error:
-                yield bad(line, start, end, raw, undecodable(error, start))
+                yield bad(line, start, end, raw, undecodable(error, end - len(text)))
             except ValueError as error:
-                if raw.isspace() or not raw:
+                if text.isspace() or not text:
                     continue
-                yield bad(line, start, end, raw, _why(raw, end - len(raw), error))
+                yield bad(line, start, end, raw, _why(text, end - len(text), error))
             else:
-                yield Record(line, start, end, leaves, None if plain else named(decode(raw)))
+                yield Record(line, start, end, leaves, None if plain else named(decode(text)))
 
     def values(self) -> Iterator[object]:
         for _, start, raw, _ in self.raw_lines():

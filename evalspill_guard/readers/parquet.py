@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from types import TracebackType
@@ -20,13 +20,14 @@ from evalspill_guard.errors import Unreadable
 from evalspill_guard.fields import parse_path
 from evalspill_guard.model import DataFile, Reading, Record
 from evalspill_guard.paths import literal
-from evalspill_guard.readers.arrowtypes import Ways, arrow, as_rows, below, needed_leaves
+from evalspill_guard.readers.arrowtypes import Ways, arrow, as_rows, below, check_sound, needed_leaves
 from evalspill_guard.readers.stream import RecordStream
 from evalspill_guard.streams import Source, footer, open_raw, open_source
 
 _MOST_ROWS = 1024
 _MOST_BYTES = 1 << 22
 _DAMAGED = "is cut off or damaged, or no Parquet or Arrow file: get a whole copy"
+_TOO_BIG = "needs more memory than there is, or is damaged: get a whole copy, or write it in smaller row groups"
 
 
 @contextmanager
@@ -35,8 +36,10 @@ def faults() -> Iterator[None]:
     library = arrow()
     try:
         yield
-    except MemoryError:
+    except Unreadable:
         raise
+    except MemoryError:  # a damaged file may call for petabytes
+        raise Unreadable(_TOO_BIG) from None
     except library.ArrowException:
         raise Unreadable(_DAMAGED) from None
     except OSError as error:
@@ -44,7 +47,7 @@ def faults() -> Iterator[None]:
             raise
         locked = "ncrypt" in str(error) or "ecrypt" in str(error)
         raise Unreadable("is encrypted: write it without encryption" if locked else _DAMAGED) from None
-    except (OverflowError, ValueError) as error:
+    except Exception as error:  # whatever the library, or what it was given, breaks at
         raise Unreadable(f"holds a value that cannot be read: {type(error).__name__}") from None
 
 
@@ -118,7 +121,7 @@ class Columnar(RecordStream):
         """(number, row, why it cannot be read)."""
         with faults():
             for first, batch in self._batches(wanted):
-                step = max(1, min(batch.num_rows, _MOST_BYTES * batch.num_rows // max(1, batch.nbytes)))
+                step = max(1, min(_MOST_ROWS, _MOST_BYTES * batch.num_rows // max(1, batch.nbytes)))
                 for at in range(0, batch.num_rows, step):
                     if wanted(first + at, first + min(at + step, batch.num_rows)):
                         yield from as_rows(first + at, batch.slice(at, step))
@@ -164,16 +167,22 @@ class Parquet(Columnar):
 
     def _batches(self, wanted: Callable[[int, int], bool]) -> Iterator[tuple[int, Any]]:
         facts = self.table.metadata
-        for number, at in enumerate(_group_starts(facts)):
+        for number in self._groups():
             first, last = self.first_rows[number : number + 2]
-            inside = self.start <= at and (self.end is None or at < self.end)
-            if not (inside and first < last and wanted(first, last)):
+            if not (first < last and wanted(first, last)):
                 continue
             each = max(1, facts.row_group(number).total_byte_size // (last - first))
             rows = max(1, min(_MOST_ROWS, _MOST_BYTES // each))
             for batch in self.table.iter_batches(rows, [number], self.columns, use_threads=False):
                 yield first, batch
                 first += batch.num_rows
+
+    def _groups(self) -> Sequence[int]:
+        """The numbers of the row groups in the range."""
+        if not self.start and self.end is None:  # on some damaged places of groups pyarrow ends the process
+            return range(self.table.num_row_groups)
+        starts = enumerate(_group_starts(self.table.metadata))
+        return [number for number, at in starts if self.start <= at and (self.end is None or at < self.end)]
 
 
 class Arrow(Columnar):
@@ -204,6 +213,7 @@ class Arrow(Columnar):
         count = self.table.num_record_batches if self._is_file else 0
         for batch in map(self.table.get_batch, range(count)) if self._is_file else self.table:
             if wanted(first, first + batch.num_rows):
+                check_sound(batch)
                 yield first, batch
             first += batch.num_rows
 

@@ -54,8 +54,9 @@ class RecordStream(ABC):
 
 
 def bad(line: int, start: int, end: int, raw: bytes, why: str) -> Record:
-    """A record that cannot be read: its bytes stand in for its text."""
-    return Record(line, start, end, [raw.decode("utf-8", "replace")], None, why)
+    """A record that cannot be read: its bytes stand in for its text, without the mark that a file begins with."""
+    text = raw if start else raw.removeprefix(BOM)
+    return Record(line, start, end, [text.decode("utf-8", "replace")], None, why)
 
 
 def not_utf8(raw: bytes, start: int) -> str:

@@ -1,0 +1,1 @@
+"""Fuzzing: what must be true of any bytes."""
