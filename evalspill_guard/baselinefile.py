@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Any
 
 from evalspill_guard.errors import UsageError
-from evalspill_guard.evalset import fingerprint
+from evalspill_guard.evalset import fingerprint, fingerprint_key
 from evalspill_guard.model import Accepted
 
 RULES = 1
@@ -26,7 +25,8 @@ _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\uf
 
 def key_mark() -> str | None:
     """A mark of EVALSPILL_KEY by which another key is noticed; None where it is not set."""
-    return fingerprint(["evalspill guard baseline"])[:8] if os.environ.get("EVALSPILL_KEY") else None
+    key = fingerprint_key()
+    return fingerprint(["evalspill guard baseline"], key)[:8] if key else None
 
 
 def is_date(value: object) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 
@@ -39,19 +38,14 @@ class EvalSet:
     problems: tuple[Problem, ...]
 
 
-def fingerprint(row_words: Sequence[str]) -> str:
-    """blake2b-128 of a row's words joined by spaces, keyed by EVALSPILL_KEY where that is set.
-
-    Without a key anybody who has a guess of a row can confirm it.
-    """
-    return blake2b(
-        " ".join(row_words).encode(), digest_size=16, key=_key(os.environ.get("EVALSPILL_KEY", ""))
-    ).hexdigest()
+def fingerprint(row_words: Sequence[str], key: bytes) -> str:
+    """blake2b-128 of a row's words joined by spaces, in hexadecimal digits; without a key it confirms any guess."""
+    return blake2b(" ".join(row_words).encode(), digest_size=16, key=key).hexdigest()
 
 
-@lru_cache(maxsize=1)
-def _key(named: str) -> bytes:
-    key = os.fsencode(named)
+def fingerprint_key() -> bytes:
+    """The key that EVALSPILL_KEY holds, as blake2b takes it (at most 64 bytes); empty where it is not set."""
+    key = os.fsencode(os.environ.get("EVALSPILL_KEY", ""))
     return blake2b(key).digest() if len(key) > 64 else key
 
 
@@ -87,6 +81,7 @@ def read_eval_set(files: Sequence[DataFile], reading: Reading) -> EvalSet:
 def _rows(
     number: int, file: DataFile, reading: Reading, seen: list[EvalFile], problems: list[Problem]
 ) -> Iterator[tuple[EvalRow, str]]:
+    key = fingerprint_key()
     with open_records(file, reading, "eval") as stream:
         count = empty = bad = 0
         for count, record in enumerate(stream, start=1):
@@ -99,7 +94,7 @@ def _rows(
             yield (
                 EvalRow(number, count, record.line, record.start, record.end, record.group, record.id, text,
                         len(row_words), script(row_words)),
-                fingerprint(row_words),
+                fingerprint(row_words, key),
             )  # fmt: skip
         digest = stream.source.digest()
         seen_file = InputFile(file.path, stream.source.size, digest, count, empty, bad)
