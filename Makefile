@@ -34,11 +34,14 @@ COMPILE = UV_CUSTOM_COMPILE_COMMAND='make lock' .integration/venv/bin/uv pip com
 
 lock: .integration/tools
 	$(COMPILE) --all-extras --output-file ci/requirements.lock pyproject.toml ci/integration.txt
+	$(COMPILE) --constraints ci/requirements.lock --output-file ci/runtime.lock pyproject.toml
 	$(COMPILE) --constraints ci/requirements.lock --output-file ci/build.lock ci/build.txt
 
-# Known flaws of what the lock names; SERVICE=osv asks another database.
+# Known flaws of what the locks name; SERVICE=osv asks another database.
+SERVICE ?= pypi
 audit: .integration/tools
-	bash ci/audit.sh
+	.integration/venv/bin/pip-audit --strict --require-hashes --disable-pip --vulnerability-service $(SERVICE) \
+		-r ci/requirements.lock -r ci/build.lock
 
 versions: .integration/tools
 	bash ci/versions.sh
@@ -46,7 +49,7 @@ versions: .integration/tools
 # What a user installs without extras, as CycloneDX: the same lock gives the same bytes.
 sbom: .integration/tools
 	@mkdir -p dist
-	.integration/venv/bin/python ci/lock.py runtime | .integration/venv/bin/cyclonedx-py requirements - \
+	.integration/venv/bin/cyclonedx-py requirements ci/runtime.lock \
 		--pyproject pyproject.toml --output-reproducible --of JSON --output-file dist/evalspill-guard.cdx.json
 
 .integration/tools: ci/integration.txt
