@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench bench-scale integration-tools lock audit versions sbom clean
+.PHONY: demo test lint bench bench-scale integration-tools lock audit versions sbom fuzz clean
 
 demo: .venv/demo
 	@code=0; $(BIN)/evalspill-guard check -c examples/evalspill.yaml || code=$$?; \
@@ -42,6 +42,13 @@ SERVICE ?= pypi
 audit: .integration/tools
 	.integration/venv/bin/pip-audit --strict --require-hashes --disable-pip --vulnerability-service $(SERVICE) \
 		-r ci/requirements.lock -r ci/build.lock
+
+# A few seconds of each target; FUZZ is the long run's: make fuzz FUZZ='--seconds 610 --keep /tmp/kept'. See fuzz/README.md.
+FUZZ ?= --seconds 3 --seed 1 jsonl delimited document plaintext packed leafpaths configfile textwords stored
+fuzz: .venv/test
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris==3.0.0 || \
+		{ echo "atheris cannot be installed for this Python: nothing was fuzzed" >&2; exit 0; }; \
+	nice $(BIN)/python -m fuzz.run $(FUZZ)
 
 versions: .integration/tools
 	bash ci/versions.sh

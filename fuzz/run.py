@@ -40,6 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*", choices=[[], *NAMES], metavar="TARGET", help=", ".join(NAMES))
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument("--seed", type=int, default=0, help="of the mutations; 0: another one each time")
     parser.add_argument("--crashes", type=Path, default=HERE / "crashes", help="where failing inputs are kept")
     parser.add_argument("--keep", type=Path, help="keep the inputs found in this folder, for later runs")
     parser.add_argument("--minimise", action="store_true", help="make fuzz/corpus from what --keep holds")
@@ -50,20 +51,21 @@ def main() -> int:
     found = 0
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            figures = _run(name, options.seconds, options.crashes / name, (options.keep or Path(folder)) / name)
+            kept = (options.keep or Path(folder)) / name
+            figures = _run(name, options.seconds, options.crashes / name, kept, f"-seed={options.seed}")
         print(name, *(f"{key}={value}" for key, value in figures._asdict().items()), flush=True)
         found += figures.crashes
     return 1 if found else 0
 
 
-def _run(name: str, seconds: int, crashes: Path, work: Path) -> Figures:
+def _run(name: str, seconds: int, crashes: Path, work: Path, *flags: str) -> Figures:
     """Run a target for so long; begun anew where the process itself dies, since a library in C may crash."""
     crashes.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)
     before = set(crashes.iterdir())
     began, executions, edges, features = time.monotonic(), 0, 0, 0
     while (left := seconds - (time.monotonic() - began)) > 1:
-        printed = _child(name, crashes, work, "-max_total_time=" + str(int(left)))
+        printed = _child(name, crashes, work, f"-max_total_time={int(left)}", *flags)
         stats = [tuple(map(int, found.groups())) for found in _STAT.finditer(printed)]
         if not stats:
             raise SystemExit(printed)

@@ -22,7 +22,7 @@ from evalspill_guard.model import DataFile, Reading, Record
 from evalspill_guard.paths import literal
 from evalspill_guard.readers.arrowtypes import Ways, arrow, as_rows, below, check_sound, needed_leaves
 from evalspill_guard.readers.stream import RecordStream
-from evalspill_guard.streams import Source, footer, open_raw, open_source
+from evalspill_guard.streams import Source, file_size, footer, open_raw, open_source
 
 _MOST_ROWS = 1024
 _MOST_BYTES = 1 << 22
@@ -176,6 +176,8 @@ class Parquet(Columnar):
             for batch in self.table.iter_batches(rows, [number], self.columns, use_threads=False):
                 yield first, batch
                 first += batch.num_rows
+            if first != last:  # the file says of more rows, or fewer, than it holds
+                raise Unreadable(_DAMAGED)
 
     def _groups(self) -> Sequence[int]:
         """The numbers of the row groups in the range."""
@@ -234,7 +236,9 @@ def _group_start(group: Any) -> int:
 
 
 def group_starts(file: DataFile) -> list[int]:
-    """Where the row groups of a Parquet file begin; none where they do not follow each other."""
+    """Where the row groups of a Parquet file begin; none where they do not follow each other inside of the file."""
     with open_source(file) as source, Parquet(source, Reading(), "train") as stream:
         starts = _group_starts(stream.table.metadata)
-    return starts if starts == sorted(set(starts)) else []
+    size = file_size(file)
+    inside = all(0 <= start < size for start in starts)
+    return starts if inside and starts == sorted(set(starts)) else []

@@ -48,7 +48,9 @@ def kept_rows(file: DataFile, digest: str, keep: Sequence[bool]) -> Iterator[byt
         with _writer(stream.table, written) as writer:
             for number in range(stream.table.num_row_groups):
                 rows = stream.table.read_row_group(number, use_threads=False)
-                first = stream.first_rows[number]
+                first, last = stream.first_rows[number : number + 2]
+                if rows.num_rows != last - first:
+                    raise Unreadable(CHANGED)
                 rows = rows.filter(arrow().array(keep[first : first + rows.num_rows], arrow().bool_()))
                 if rows.num_rows:
                     writer.write_table(rows, row_group_size=rows.num_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -75,5 +76,6 @@ def _plain(node: Node) -> object:
 
 def _value(node: Scalar) -> object:
     if node.kind in ("int", "float"):
-        return int(node.text) if node.kind == "int" else float(node.text)
+        with suppress(ValueError):  # text that a tag calls a number
+            return int(node.text) if node.kind == "int" else float(node.text)
     return {"bool": node.text == "true", "null": None}.get(node.kind, node.text)

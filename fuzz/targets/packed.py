@@ -107,10 +107,15 @@ def _by_library(kind: str, packed: bytes) -> bytes | None:
     while packed := packed.lstrip(b"\0"):
         unit = new()
         try:
-            plain += unit.decompress(packed)
+            plain += unit.decompress(_without_reserved_flags(packed) if kind == "gz" else packed)
         except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zstandard.ZstdError):
             return None
         if not unit.eof:
             return None
         packed = unit.unused_data
     return plain
+
+
+def _without_reserved_flags(member: bytes) -> bytes:
+    """zlib refuses three bits of the header that say nothing of the data; what reads the data may pass them over."""
+    return member[:3] + bytes([member[3] & 0x1F]) + member[4:] if len(member) > 3 else member

@@ -102,5 +102,6 @@ def _no_passage_falls_between(data: bytes, records: list[Record], overlap: int, 
         passage = data[at : at + size]
         if (b"\n" in passage) if by_line else not all(line.strip() for line in passage.split(b"\n")):
             continue
-        if not any(first <= at and at + size <= last for first, last in spans):
+        begin, end = at + size - len(passage.lstrip()), at + len(passage.rstrip())
+        if begin < end and not any(first <= begin and end <= last for first, last in spans):
             raise AssertionError((at, passage, spans))
