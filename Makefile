@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench bench-scale integration-tools lock audit versions sbom fuzz clean
+.PHONY: demo test lint bench bench-scale integration-tools lock audit versions sbom fuzz reliability clean
 
 demo: .venv/demo
 	@code=0; $(BIN)/evalspill-guard check -c examples/evalspill.yaml || code=$$?; \
@@ -49,6 +49,10 @@ fuzz: .venv/test
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris==3.0.0 || \
 		{ echo "atheris cannot be installed for this Python: nothing was fuzzed" >&2; exit 0; }; \
 	nice $(BIN)/python -m fuzz.run $(FUZZ)
+
+# Every fault of tests/faults_list.py and 100 kills, with their outcome in docs/reliability.md; needs root for small disks.
+reliability: .venv/test
+	cd tests && ../$(BIN)/python faults.py --kills 100
 
 versions: .integration/tools
 	bash ci/versions.sh

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -234,8 +235,16 @@ def run_command(arguments: list[str] | None = None) -> int:
     return int(result or 0)
 
 
+def _as_interrupt(number: int, frame: object) -> None:
+    """What a CI system sends to a cancelled job: nothing must be left running or lying about."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as where a shell runs it in the background
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
+
+
 def main() -> None:
     """The console script."""
+    signal.signal(signal.SIGTERM, _as_interrupt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
