@@ -27,7 +27,7 @@ from evalspill_guard.scanner import BadRecord, ShardResult
 from evalspill_guard.streams import changed, file_stamp, range_digest
 from evalspill_guard.text import UNICODE_VERSION
 
-FORMAT = 1
+FORMAT = 2
 """Raise it with every change of words, hashes, readers or of what an entry holds."""
 
 MOST_BYTES = 2 << 30

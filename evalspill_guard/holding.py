@@ -28,13 +28,15 @@ class Wanted:
     """What is asked of a shard.
 
     A record is told when it holds enough of a row by its rule, when it holds one of `ids`, or always (`every`).
-    at is the (ordinal, start, line) of the only records to read, None: all. digest and stamp are those of the scan.
+    at is the (ordinal, start, line) of the only records to read, None: all; `sure` says that each holds something.
+    digest and stamp are those of the scan.
     """
 
     rows: tuple[Judged, ...]
     ids: tuple[int, ...] = ()
     every: bool = False
     at: tuple[tuple[int, int, int], ...] | None = None
+    sure: bool = True
     digest: str = ""
     stamp: Stamp | None = None
 
@@ -114,7 +116,7 @@ class _Found:
         hit = np.unique(where[self.aim.matters[ids]])
         if self.wanted.every:
             hit = np.arange(len(records.leaves))
-        if at is not None and len(hit) < len(at):  # each of them held something
+        if at is not None and self.wanted.sure and len(hit) < len(at):
             raise Unreadable(CHANGED)
         if len(hit):
             self._judge(records, hit, ids, where, at)

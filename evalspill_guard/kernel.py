@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from evalspill_guard.text import LEAF_END, RECORD_END, normalise, without_ends
 
@@ -21,6 +22,7 @@ _BASE = 0x9E3779B97F4A7C15
 _UNBASE = pow(_BASE, -1, 1 << 64)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], dtype=np.uint64)
+_LONG = 512  # bytes; a longer word is hashed by itself, since one of megabytes would take a turn for each eight bytes
 _PAD = b" " * 16  # so that eight bytes can be read at the last word's end
 
 
@@ -82,17 +84,16 @@ class Batch:
 def batch(texts: Sequence[Sequence[str]]) -> Batch:
     """Normalise texts, each given by its leaves, and hash their words."""
     buffer, order = _joined([LEAF_END.join(leaves) for leaves in texts])
-    borders = _borders(buffer)
-    leaves = sum(map(len, texts)) + len(texts) - sum(map(bool, texts))
-    if len(borders) != leaves or np.count_nonzero(np.frombuffer(buffer, np.uint8)[borders] == 0) != len(texts):
+    ends = _ends(buffer)
+    if np.count_nonzero(ends) != sum(map(len, texts)) + len(texts) - sum(map(bool, texts)):  # some text holds one
         buffer, order = _joined([LEAF_END.join(map(without_ends, leaves)) for leaves in texts])
-        borders = _borders(buffer)
-    return _hashed(buffer, borders, np.array(order, dtype=np.int64))
+        ends = _ends(buffer)
+    return _hashed(buffer, np.flatnonzero(ends), np.array(order, dtype=np.int64))
 
 
-def _borders(buffer: bytes) -> npt.NDArray[np.intp]:
-    """Where leaves and texts end."""
-    return np.flatnonzero(np.frombuffer(buffer, dtype=np.uint8) < 2)
+def _ends(buffer: bytes) -> npt.NDArray[np.bool_]:
+    """Whether a leaf or a text ends at each byte."""
+    return np.frombuffer(buffer, dtype=np.uint8) < 2
 
 
 def _joined(texts: Sequence[str]) -> tuple[bytes, list[int]]:
@@ -124,7 +125,7 @@ def _eights(buffer: bytes) -> Hashes:
 
 
 def _word_hashes(buffer: bytes, starts: npt.NDArray[np.intp], sizes: npt.NDArray[np.intp]) -> Hashes:
-    """Mix a word's bytes, eight at a time; longer words take further turns on the shrinking rest."""
+    """Mix a word's bytes, eight at a time; longer words take further turns on the shrinking rest, up to _LONG."""
     eights = _eights(buffer)
     hashes = eights[starts].astype(np.uint64, copy=False)
     hashes &= _MASKS.take(np.minimum(sizes, 8))
@@ -139,7 +140,14 @@ def _word_hashes(buffer: bytes, starts: npt.NDArray[np.intp], sizes: npt.NDArray
         hashes[rest] = more
         done += 8
         rest = rest[sizes[rest] > done]
+        if done == _LONG:
+            hashes[rest] = [_long_hash(buffer, starts[word], sizes[word]) for word in rest]
+            break
     return hashes
+
+
+def _long_hash(buffer: bytes, start: np.intp, size: np.intp) -> int:
+    return xxhash.xxh3_64_intdigest(memoryview(buffer)[start : start + size])
 
 
 def mix(hashes: Hashes) -> None:

@@ -78,7 +78,7 @@ class _Plan:
         self._remove(collect(self.found, files, live, sorted(spread), self.means, self.progress))
         self.settled.update((row, mask.tobytes()) for row, mask in live.items())
         if spread and before == sum(len(one.records) for one in self.gone):
-            raise Unreadable(CHANGED)
+            raise Unreadable(f"a training file {CHANGED}")
         return True
 
     def _leaking(self, number: int) -> Iterable[tuple[int, Mask, Iterable[int]]]:

@@ -78,7 +78,11 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
-    """What one shard holds of the index; results of shards add up."""
+    """What one shard holds of the index; results of shards add up.
+
+    `records_of_places` has (line, start, ordinal) of every record of the first four places in the shard of each id, where
+    some of these were dropped from `where`.
+    """
 
     ids: Ids
     counts: Ids
@@ -92,6 +96,7 @@ class ShardResult:
     bad_records: tuple[BadRecord, ...]
     fault: Problem | None
     stamp: Stamp | None = None
+    records_of_places: Ids | None = None
 
     @classmethod
     def failed(cls, fault: Problem) -> ShardResult:
@@ -106,8 +111,9 @@ def thinned(result: ShardResult, have: Ids) -> tuple[ShardResult, Ids]:
     """
     where = first_places(result.where)
     ids = where[:, 0]
-    where = where[have[ids] + _rank(ids) < KEPT_PLACES]
-    return replace(result, where=where), have + np.bincount(where[:, 0], minlength=len(have))
+    left = where[have[ids] + _rank(ids) < KEPT_PLACES]
+    records = None if len(left) == len(where) else where[np.unique(where[:, 3], return_index=True)[1], 1:]
+    return replace(result, where=left, records_of_places=records), have + np.bincount(left[:, 0], minlength=len(have))
 
 
 _LISTED_BAD = 20

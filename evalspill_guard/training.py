@@ -1,7 +1,7 @@
 """The other side: which training records hold a flagged row, all of them, and not only those that a scan keeps.
 
-A scan keeps the first four places of everything it finds in a shard. Where a shard has no more than that, the records
-there are read again; a shard with more is searched a second time.
+A scan keeps the records of the first four places in a shard of everything it finds. Where a shard has no more, these
+records are read again; a shard with more is searched a second time.
 """
 
 from __future__ import annotations
@@ -189,16 +189,22 @@ def _errands(
     for place in needed:
         result = file.shards[place]
         shard = shards[place] if len(shards) == len(file.shards) else Shard(file.file, file.reading)
-        wanted = Wanted(judged, ids, at=_places(result, matters), digest=result.digest, stamp=result.stamp)
+        at, sure = _places(result, matters), result.records_of_places is None
+        wanted = Wanted(judged, ids, at=at, sure=sure, digest=result.digest, stamp=result.stamp)
         yield _Errand(number, place, shard, wanted)
 
 
 def _places(result: ShardResult, matters: Mask) -> tuple[tuple[int, int, int], ...] | None:
-    """(ordinal, start, line) of all records of a shard that hold what matters; None where not all are known."""
+    """(ordinal, start, line) of all records of a shard that hold what matters, and perhaps of others; None where not
+    all are known."""
     if (result.counts[matters[result.ids]] > KEPT_PLACES).any():
         return None
-    where = result.where[matters[result.where[:, 0]]]
-    places = sorted({(ordinal, start, line) for _, line, start, ordinal in where.tolist()})
+    records = result.records_of_places
+    if records is None:
+        records = result.where[matters[result.where[:, 0]], 1:]
+    elif result.stamp is None:  # nothing would tell whether they are still those of the scan
+        return None
+    places = sorted({(ordinal, start, line) for line, start, ordinal in records.tolist()})
     return None if len(places) * _DENSE > result.records else tuple(places)
 
 

@@ -268,23 +268,6 @@ def _output(folder: Path) -> str:
     return (folder / "output.log").read_text()
 
 
-def _session(leader: int) -> dict[int, str]:
-    """The living processes of a session but its leader, and their command lines."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            after_name = (path / "stat").read_text().rpartition(")")[2].split()
-            if int(after_name[3]) == leader and after_name[0] != "Z" and int(path.name) != leader:
-                found[int(path.name)] = (path / "cmdline").read_text().replace("\0", " ")
-        except OSError:
-            continue
-    return found
-
-
-def _workers(leader: int) -> list[int]:
-    return [number for number, command in _session(leader).items() if "spawn_main" in command]
-
-
 def _until(true: Callable[[], object], seconds: float = 20) -> float:
     """Wait until something is true; the seconds that it took."""
     begin = time.monotonic()
@@ -298,10 +281,10 @@ def _until(true: Callable[[], object], seconds: float = 20) -> float:
 def running(busy: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A run with two workers, both of which are scanning."""
     process = _start(busy, "--engine", "process", "--jobs", "2")
-    _until(lambda: len(_workers(process.pid)) == 2 or process.poll() is not None)
-    _until(lambda: sum(_has_open(number, busy) for number in _workers(process.pid)) == 2)
+    _until(lambda: len(world.workers(process.pid)) == 2 or process.poll() is not None)
+    _until(lambda: sum(_has_open(number, busy) for number in world.workers(process.pid)) == 2)
     yield process
-    for number in [process.pid, *_session(process.pid)]:
+    for number in [process.pid, *world.session(process.pid)]:
         try:
             os.kill(number, signal.SIGKILL)
         except ProcessLookupError:
@@ -326,19 +309,19 @@ linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds its
 def test_a_killed_worker_leaves_the_scan_incomplete_and_nothing_running(
     busy: Path, running: subprocess.Popen[bytes]
 ) -> None:
-    os.kill(_workers(running.pid)[0], signal.SIGKILL)
+    os.kill(world.workers(running.pid)[0], signal.SIGKILL)
     assert running.wait(20) == 3
     found = [problem for problem in world.problems(busy) if "lost" in problem[2] or "not scanned" in problem[2]]
     assert {path for path, *_ in found} <= {f"{number}.jsonl" for number in range(6)}
     assert [what for path, _, what in found if path == "0.jsonl"] == [engine_module._LOST]
-    _until(lambda: not _session(running.pid), 3)
+    _until(lambda: not world.session(running.pid), 3)
     assert "Traceback" not in _output(busy)
     assert checked(busy, "--jobs", "1", code=0) == uncached(busy, code=0)
 
 
 @linux
 def test_workers_never_see_ctrl_c(running: subprocess.Popen[bytes]) -> None:
-    states = [Path(f"/proc/{number}/status").read_text() for number in _workers(running.pid)]
+    states = [Path(f"/proc/{number}/status").read_text() for number in world.workers(running.pid)]
     blocked = [int(state.partition("SigBlk:")[2].split()[0], 16) for state in states]
     assert [mask >> (signal.SIGINT - 1) & 1 for mask in blocked] == [1, 1]
 
@@ -347,11 +330,11 @@ def test_workers_never_see_ctrl_c(running: subprocess.Popen[bytes]) -> None:
 def test_workers_end_by_themselves_when_the_process_that_started_them_is_killed(
     busy: Path, running: subprocess.Popen[bytes]
 ) -> None:
-    workers = _workers(running.pid)
+    workers = world.workers(running.pid)
     os.kill(running.pid, signal.SIGKILL)
     running.wait(5)
     assert len(workers) == 2
-    _until(lambda: not _session(running.pid), 3)
+    _until(lambda: not world.session(running.pid), 3)
 
 
 @linux
@@ -360,7 +343,16 @@ def test_ctrl_c_ends_everything_at_once_and_says_so_in_a_word(busy: Path, runnin
     begin = time.monotonic()
     assert running.wait(10) == 130
     assert time.monotonic() - begin < 1.5
-    _until(lambda: not _session(running.pid), 1)
+    _until(lambda: not world.session(running.pid), 1)
+    assert _output(busy).strip() == "interrupted"
+    assert not (busy / "evalspill-reports").exists()
+
+
+@linux
+def test_sigterm_ends_a_run_as_ctrl_c_does(busy: Path, running: subprocess.Popen[bytes]) -> None:
+    os.kill(running.pid, signal.SIGTERM)
+    assert running.wait(10) == 130
+    _until(lambda: not world.session(running.pid), 1)
     assert _output(busy).strip() == "interrupted"
     assert not (busy / "evalspill-reports").exists()
 
@@ -369,11 +361,11 @@ def test_ctrl_c_ends_everything_at_once_and_says_so_in_a_word(busy: Path, runnin
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.15, 0.3])
 def test_ctrl_c_while_workers_start_leaves_no_traceback(busy: Path, moment: float) -> None:
     process = _start(busy, "--engine", "process", "--jobs", "2", "--no-cache")
-    _until(lambda: _workers(process.pid) or process.poll() is not None)
+    _until(lambda: world.workers(process.pid) or process.poll() is not None)
     time.sleep(moment)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(10) == 130
-    _until(lambda: not _session(process.pid), 2)
+    _until(lambda: not world.session(process.pid), 2)
     assert _output(busy).strip() == "interrupted"
 
 
@@ -381,7 +373,7 @@ def test_ctrl_c_while_workers_start_leaves_no_traceback(busy: Path, moment: floa
 def test_a_run_that_ends_well_leaves_no_process_and_no_index(folder: Path, tmp_path: Path) -> None:
     process = _start(folder, "--engine", "process", "--jobs", "2", "--exit-zero", "--format", "json")
     assert process.wait(60) == 0
-    _until(lambda: not _session(process.pid), 2)  # the tracker of shared resources ends after us
-    assert _session(process.pid) == {}
+    _until(lambda: not world.session(process.pid), 2)  # the tracker of shared resources ends after us
+    assert world.session(process.pid) == {}
     assert list((tmp_path / "cache-of-the-test").glob("evalspill-index-*")) == []
     assert json.loads(_output(folder))["exit_code"] == 1

@@ -1,5 +1,7 @@
 """Hashes of words and runs."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -46,3 +48,25 @@ def test_ends_inside_a_leaf_are_spaces() -> None:
 
 def test_no_text_at_all_gives_no_words() -> None:
     assert batch([]).windows(8).tolist() == []
+
+
+def test_words_of_a_megabyte_differ_by_their_last_letter_and_are_hashed_at_once() -> None:
+    long = "a" * 1_000_000
+    begin = time.monotonic()
+    hashes = batch([[f"{long} {long} {long}b {long[:-1]}"]]).hashes.tolist()
+    assert len(set(hashes)) == 3
+    assert time.monotonic() - begin < 0.5
+
+
+@pytest.mark.parametrize("size", [504, 511, 512, 513, 520, 521])
+def test_a_word_has_the_same_hash_wherever_it_stands_and_another_than_its_neighbours(size: int) -> None:
+    word = "".join(chr(97 + place % 26) for place in range(size))
+    alone = batch([[word]]).hashes[0]
+    hashes = batch([[f"one {word} {word[:-1]} {word}z {word}"]]).hashes
+    assert [hashes[1] == alone, hashes[4] == alone] == [True, True]
+    assert len(set(hashes.tolist())) == 4
+
+
+def test_control_characters_in_place_of_ends_are_spaces_even_where_they_are_as_many() -> None:
+    texts = batch([["a\x01b"], ["c", "d"], ["e\x00f", "g"]])
+    assert np.diff(texts.texts).tolist() == [2, 2, 3]

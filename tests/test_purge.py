@@ -577,6 +577,18 @@ def test_a_full_disk_is_exit_four_and_leaves_nothing(tmp_path: Path) -> None:
         subprocess.run(["umount", str(small)], check=True)
 
 
+def test_a_row_in_records_of_many_shards_goes_from_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "SHARD_BYTES", 4096)
+    texts = [f"{sentence(i)} {ROWS[0] if i % 5 == 0 else ''}" for i in range(1000)]
+    world.jsonl(tmp_path / "eval.jsonl", [{"question": ROWS[0]}])
+    world.jsonl(tmp_path / "train.jsonl", [{"text": text} for text in texts])
+    world.config(tmp_path, "boilerplate: off\n")
+    assert purge(tmp_path) == 0
+    lines = (tmp_path / "train.jsonl").read_bytes().splitlines(keepends=True)
+    kept = b"".join(line for number, line in enumerate(lines) if number % 5)
+    assert (tmp_path / "purged/train.jsonl").read_bytes() == kept
+
+
 def test_a_purge_by_workers_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readers, "SHARD_BYTES", 40_000)
     _large(tmp_path)

@@ -58,6 +58,17 @@ def test_what_is_dropped_of_later_shards_is_never_among_the_first_places(shards:
     assert sum(map(len, left)) == len(together), "nothing is held that is not used"
 
 
+def test_a_shard_that_loses_places_still_tells_their_records() -> None:
+    where = _places([0, 0, 1], 7)
+    result = ShardResult(where[:0, 0], where[:0, 0], where, 0, 0, 0, 0, 0, "", (), None)
+    whole, _ = thinned(result, _array(2, 2))
+    less, have = thinned(result, _array(3, 4))
+    assert whole.records_of_places is None
+    assert (less.where.tolist(), have.tolist()) == ([[0, 0, 7, 0]], [4, 4])
+    assert less.records_of_places is not None
+    assert less.records_of_places.tolist() == [[0, 7, 0], [1, 7, 1], [2, 7, 2]]
+
+
 @given(st.lists(st.lists(st.integers(0, 5), max_size=20), max_size=6))
 def test_places_are_merged_the_same_however_many_wait(shards: list[list[int]]) -> None:
     parts = [np.hstack((part, part[:, :2])) for part in (_places(ids, n) for n, ids in enumerate(shards))]

@@ -71,6 +71,20 @@ def test_a_row_copied_into_a_thousand_records_names_all_of_them(tmp_path: Path) 
     assert [int(one["train_line"]) for one in listed(tmp_path)] == list(range(2, 3001, 3))
 
 
+@pytest.mark.parametrize("shard_bytes", [1000, 4096, 65_536])
+@pytest.mark.parametrize("every", [1, 5, 50])
+def test_a_row_in_records_of_many_shards_names_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard_bytes: int, every: int
+) -> None:
+    """A scan keeps four places in a file, and the shards after these hold the row without a place."""
+    monkeypatch.setattr(readers, "SHARD_BYTES", shard_bytes)
+    row = sentence("copied", 30)
+    train = [{"text": f"{sentence(i)} {row}" if i % every == 0 else sentence(i)} for i in range(1000)]
+    repository(tmp_path, [row], train, "boilerplate: off\n")
+    assert world.check(tmp_path) == 1
+    assert [int(one["train_line"]) for one in listed(tmp_path)] == list(range(1, 1001, every))
+
+
 def test_without_being_asked_for_the_list_is_not_written_and_an_older_one_is_removed(tmp_path: Path) -> None:
     repository(tmp_path, [sentence(1)] * 3, [{"text": sentence(1)}])
     assert world.check(tmp_path) == 1

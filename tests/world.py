@@ -54,3 +54,21 @@ def problems(folder: Path) -> list[tuple[str, int | None, str]]:
 def csv_rows(folder: Path, name: str, check_name: str = "default") -> list[dict[str, str]]:
     with (folder / "evalspill-reports" / check_name / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def session(leader: int) -> dict[int, str]:
+    """The living processes of a session but its leader, and their command lines."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            after_name = (path / "stat").read_text().rpartition(")")[2].split()
+            if int(after_name[3]) == leader and after_name[0] != "Z" and int(path.name) != leader:
+                found[int(path.name)] = (path / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+    return found
+
+
+def workers(leader: int) -> list[int]:
+    """The workers of a process pool that this session started."""
+    return [number for number, command in session(leader).items() if "spawn_main" in command]

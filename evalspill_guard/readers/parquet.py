@@ -51,6 +51,12 @@ def faults() -> Iterator[None]:
         raise Unreadable(f"holds a value that cannot be read: {type(error).__name__}") from None
 
 
+def check_count(rows: int, told: int) -> None:
+    """Raises Unreadable where a row group holds fewer rows, or more, than the file says."""
+    if rows != told:
+        raise Unreadable(_DAMAGED)
+
+
 class Columnar(RecordStream):
     """The rows of a columnar file, a few at a time."""
 
@@ -176,8 +182,7 @@ class Parquet(Columnar):
             for batch in self.table.iter_batches(rows, [number], self.columns, use_threads=False):
                 yield first, batch
                 first += batch.num_rows
-            if first != last:  # the file says of more rows, or fewer, than it holds
-                raise Unreadable(_DAMAGED)
+            check_count(first, last)
 
     def _groups(self) -> Sequence[int]:
         """The numbers of the row groups in the range."""

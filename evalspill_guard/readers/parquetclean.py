@@ -9,7 +9,7 @@ from typing import Any
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import DataFile, Reading
 from evalspill_guard.readers.arrowtypes import arrow
-from evalspill_guard.readers.parquet import Parquet, faults
+from evalspill_guard.readers.parquet import Parquet, check_count, faults
 from evalspill_guard.streams import CHANGED, open_source
 
 
@@ -39,7 +39,7 @@ class _Collected(io.RawIOBase):
 def kept_rows(file: DataFile, digest: str, keep: Sequence[bool]) -> Iterator[bytes]:
     """A Parquet file without the rows left out, a row group at a time; schema, metadata and codecs stay.
 
-    Raises Unreadable where the file is not the one of this digest any more.
+    Raises Unreadable where the file is not the one of this digest any more, or is damaged.
     """
     with open_source(file) as source, Parquet(source, Reading(), "eval") as stream, faults():
         if source.digest() != digest or stream.table.metadata.num_rows != len(keep):
@@ -49,9 +49,8 @@ def kept_rows(file: DataFile, digest: str, keep: Sequence[bool]) -> Iterator[byt
             for number in range(stream.table.num_row_groups):
                 rows = stream.table.read_row_group(number, use_threads=False)
                 first, last = stream.first_rows[number : number + 2]
-                if rows.num_rows != last - first:
-                    raise Unreadable(CHANGED)
-                rows = rows.filter(arrow().array(keep[first : first + rows.num_rows], arrow().bool_()))
+                check_count(rows.num_rows, last - first)
+                rows = rows.filter(arrow().array(keep[first:last], arrow().bool_()))
                 if rows.num_rows:
                     writer.write_table(rows, row_group_size=rows.num_rows)
                 yield written.take()
