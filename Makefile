@@ -52,7 +52,7 @@ fuzz: .venv/test
 
 # Every fault of tests/faults_list.py and 100 kills, with their outcome in docs/reliability.md; needs root for small disks.
 reliability: .venv/test
-	cd tests && ../$(BIN)/python faults.py --kills 100
+	cd tests && ../$(BIN)/python faults_list.py --kills 100
 
 versions: .integration/tools
 	bash ci/versions.sh

@@ -80,7 +80,7 @@ class BadRecord:
 class ShardResult:
     """What one shard holds of the index; results of shards add up.
 
-    `records_of_places` has (line, start, ordinal) of every record of the first four places in the shard of each id, where
+    `records_of_places` has (line, start, ordinal) of every record of the first four places in it of each id, where
     some of these were dropped from `where`.
     """
 

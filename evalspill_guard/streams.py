@@ -69,10 +69,14 @@ def open_raw(file: DataFile) -> Raw:
 
 
 class _Watched(io.RawIOBase):
-    """Raw bytes of a file; counts what passes, and digests those of the range from `first` to `last`."""
+    """Raw bytes of a file; counts what passes, and digests those of the range from `first` to `last`.
+
+    Of a file that grows it gives no byte beyond the size it had: a writer faster than this would never let it end.
+    """
 
     def __init__(self, raw: Raw, first: int, last: int | None) -> None:
         self.raw, self.first, self.last = raw, first, sys.maxsize if last is None else last
+        self._whole = sys.maxsize if raw.size is None else raw.size
         self.count, self.digested, self.hash = 0, 0, xxhash.xxh3_128()
 
     def readable(self) -> bool:
@@ -87,6 +91,8 @@ class _Watched(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         at = self.raw.tell()
         size = int(self.raw.readinto(buffer) or 0)
+        if at + size > self._whole:
+            raise Unreadable(CHANGED)
         wanted = memoryview(buffer)[max(0, self.first - at) : max(0, min(size, self.last - at))]
         self.hash.update(wanted)
         self.digested += len(wanted)

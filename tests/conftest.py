@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,37 @@ settings.register_profile("search", max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+_NETWORK = {
+    "socket.connect",
+    "socket.bind",
+    "socket.sendto",
+    "socket.sendmsg",
+    "socket.getaddrinfo",
+    "socket.gethostbyname",
+}
+_blocked = False
+
+
+class NetworkUsed(BaseException):
+    """A test that is not marked `network` asked for a connection, an address or a name; no code may catch it."""
+
+
+def _refuse(event: str, given: tuple[object, ...]) -> None:
+    if _blocked and event in _NETWORK:
+        raise NetworkUsed(f"{event} {given[1:]}")
+
+
+sys.addaudithook(_refuse)
+
+
+@pytest.fixture(autouse=True)
+def _no_network(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Only tests that serve on loopback may use sockets."""
+    global _blocked
+    _blocked = not any(request.node.get_closest_marker(name) for name in ("network", "integration"))
+    yield
+    _blocked = False
 
 
 @pytest.fixture(autouse=True)

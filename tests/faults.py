@@ -1,4 +1,4 @@
-"""Faults done to real runs of the gate, and what must come of each: python tests/faults.py --kills 100 writes the table.
+"""Faults done to real runs of the gate: how a run is started, and what must hold after it.
 
 The data are contaminated: exit 0 is wrong whatever happens. After each fault the earlier reports are whole, no process and
 no temporary file is left, and the next run gives the bytes of a run without a fault.
@@ -6,11 +6,8 @@ no temporary file is left, and the next run gives the bytes of a run without a f
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -23,20 +20,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import world
 import zstandard
 
-Q = [" ".join(f"word{number}of{row}" for number in range(20)) for row in range(40)]
+ROWS = [" ".join(f"word{number}of{row}" for number in range(20)) for row in range(40)]
 REPORTS = "evalspill-reports"
-UNPRIVILEGED = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", "--"] if os.geteuid() == 0 else []
-DOC = Path(__file__).parents[1] / "docs" / "reliability.md"
 
 
 class Run(NamedTuple):
-    """How a run ended: exit code (minus the signal where one ended it), what it printed, the most memory in MB."""
+    """How a run ended: exit code (minus the signal where one ended it), what it printed, its most memory in MB, and the
+    session that its processes belong to."""
 
     code: int
     said: str
     memory: int
+    session: int
 
 
 class Fault(NamedTuple):
@@ -48,44 +46,57 @@ class Fault(NamedTuple):
     do: Callable[[Path], Run]
 
 
+class Outcome(NamedTuple):
+    """A fault that was done, the run, and what did not hold (empty: all did)."""
+
+    fault: Fault
+    run: Run
+    wrong: str
+
+
 def data(folder: Path) -> None:
     """Contaminated data, whole."""
     train = folder / "train"
     shutil.rmtree(train, ignore_errors=True)
-    train.mkdir(parents=True)
-    lines = [json.dumps({"text": f"{text} and more"}) + "\n" for text in Q[:7]]
-    lines += [json.dumps({"text": f"nothing of the kind {number}"}) + "\n" for number in range(3000)]
-    (train / "a.jsonl").write_text("".join(lines))
-    (train / "b.jsonl.gz").write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
-    (train / "c.jsonl.zst").write_bytes(zstandard.compress("".join(lines).encode()))
-    (folder / "eval.jsonl").write_text("".join(json.dumps({"question": text}) + "\n" for text in Q))
-    settings = "version: 1\ntrain: {files: 'train/**'}\neval: {files: eval.jsonl, fields: [question]}\n"
-    (folder / "evalspill.yaml").write_text(settings)
+    records = [{"text": f"{text} and more"} for text in ROWS[:7]]
+    records += [{"text": f"nothing of the kind {number}"} for number in range(3000)]
+    raw = world.jsonl(train / "a.jsonl", records).read_bytes()
+    (train / "b.jsonl.gz").write_bytes(gzip.compress(raw, mtime=0))
+    (train / "c.jsonl.zst").write_bytes(zstandard.compress(raw))
+    world.jsonl(folder / "eval.jsonl", [{"question": text} for text in ROWS])
+    world.config(folder, train="'train/**'")
 
 
 def start(
-    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, before: Sequence[str] = ()
+    folder: Path,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    before: Sequence[str] = (),
+    output: int = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
-    """Run `check` there in a process group and with a folder for temporary files of its own."""
+    """Run `check` there in a session and with a folder for temporary files of its own."""
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
     own = {**os.environ, "TMPDIR": str(scratch), "EVALSPILL_CACHE_DIR": str(folder / "cache"), "COLUMNS": "400"}
     command = [*before, sys.executable, "-m", "evalspill_guard", "check", "--jobs", "2", *arguments]
     return subprocess.Popen(
-        command, cwd=folder, env={**own, **(env or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        command, cwd=folder, env={**own, **(env or {})}, stdout=output, stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
 
 
 def ended(process: subprocess.Popen[bytes], seconds: float = 120) -> Run:
-    """Wait for the end; the memory is that of the largest child so far."""
+    """Wait for the end; the memory is that of the largest of its processes that it waited for."""
     stop = threading.Timer(seconds, lambda: os.killpg(process.pid, signal.SIGKILL))
     stop.start()
-    said = process.stdout.read() if process.stdout and not process.stdout.closed else b""
+    said = b""
+    if process.stdout and not process.stdout.closed:
+        with process.stdout:
+            said = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     stop.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
-    return Run(process.returncode, said.decode("utf-8", "replace"), used.ru_maxrss // 1024)
+    return Run(process.returncode, said.decode("utf-8", "replace"), used.ru_maxrss // 1024, process.pid)
 
 
 def run(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, before: Sequence[str] = ()) -> Run:
@@ -98,94 +109,39 @@ def reports(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
 
 
-def left(process_group: str) -> list[str]:
-    """The processes that still work in this folder."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            here = str((entry / "cwd").readlink())
-            alive = "\nState:\tZ" not in (entry / "status").read_text()
-        except OSError:
-            continue
-        if here == process_group and alive:
-            found.append(entry.name)
-    return found
-
-
 @contextmanager
-def world() -> Iterator[tuple[Path, dict[str, bytes]]]:
-    """A folder with contaminated data after one whole run, and the reports of that run."""
+def repository() -> Iterator[tuple[Path, dict[str, bytes]]]:
+    """A folder with contaminated data and no cache after one whole run, and the reports of that run."""
     with tempfile.TemporaryDirectory(prefix="evalspill-faults-", ignore_cleanup_errors=True) as made:
         folder = Path(made).resolve() / "repository"
         folder.mkdir()
         data(folder)
         first = run(folder)
         assert first.code == 1, first
+        shutil.rmtree(folder / "cache")
         yield folder, reports(folder)
 
 
-def wrong(fault: Fault, folder: Path, whole: dict[str, bytes]) -> str:
-    """Do a fault; empty, or what did not hold."""
-    done = fault.do(folder)
-    if done.code != fault.code or fault.says not in done.said:
-        return f"exit {done.code}: {done.said[-600:]}"
-    return after(folder, whole)
+def outcome(fault: Fault) -> Outcome:
+    """Do a fault in a repository of its own."""
+    with repository() as (folder, whole):
+        done = fault.do(folder)
+        if done.code != fault.code or fault.says not in done.said:
+            return Outcome(fault, done, f"exit {done.code}: {done.said[-600:]}")
+        return Outcome(fault, done, wrong_after(folder, whole, done.session))
 
 
-def after(folder: Path, whole: dict[str, bytes]) -> str:
+def wrong_after(folder: Path, whole: Mapping[str, bytes], session: int) -> str:
     """What is wrong after a fault: a process or a file left over, or a next run that is not that of before."""
     for _ in range(50):
-        if not (still := left(str(folder))):
+        if not (left := world.session(session)):
             break
         time.sleep(0.1)
-    if still:
-        return f"processes are left: {still}"
+    if left:
+        return f"processes are left: {sorted(left)}"
     data(folder)
     again = run(folder)
     if (again.code, reports(folder)) != (1, whole):
-        return f"the next run ended with {again.code}, reports {sorted(reports(folder))}"
+        return f"the next run ended with {again.code}, reports {sorted(reports(folder))}: {again.said[-600:]}"
     scratch = sorted(path.name for path in (folder / "scratch").iterdir())
     return f"temporary files are left: {scratch}" if scratch else ""
-
-
-def kills(folder: Path, whole: dict[str, bytes], count: int, seed: int = 1) -> dict[str, int]:
-    """Kill so many runs at random moments; how many ended before, and what was wrong after any."""
-    drawn, found = random.Random(seed), {"killed": 0, "had ended": 0, "lost": 0}
-    began = time.monotonic()
-    run(folder, "--no-cache")
-    usual = time.monotonic() - began
-    for _ in range(count):
-        shutil.rmtree(folder / "cache", ignore_errors=True)
-        process = start(folder)
-        time.sleep(drawn.random() * usual * 1.1)
-        had_ended = process.poll() is not None
-        process.kill()
-        process.communicate()
-        found["had ended" if had_ended else "killed"] += 1
-        kept = {name: text for name, text in reports(folder).items() if not name.startswith(".evalspill-tmp-")}
-        found["lost"] += kept != whole or bool(after(folder, whole))
-    return found
-
-
-def main() -> int:
-    from faults_list import FAULTS, table
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--first", type=int, default=0, help="begin with this fault, write nothing")
-    options = parser.parse_args()
-    outcomes = []
-    for fault in FAULTS[options.first :]:
-        with world() as (folder, whole):
-            outcomes.append((fault, wrong(fault, folder, whole)))
-        print(outcomes[-1][0].name, outcomes[-1][1] or "held", flush=True)
-    with world() as (folder, whole):
-        killed = kills(folder, whole, options.kills)
-    print(killed)
-    if not options.first:
-        DOC.write_text(table(outcomes, killed))
-    return int(any(said for _, said in outcomes) or killed["lost"] > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -30,11 +30,12 @@ from evalspill_guard.scanner import ShardResult
 from evalspill_guard.streams import file_stamp, range_digest
 
 __all__ = ["folder", "small_shards"]  # fixtures
+VERSION = f"evalspill-cache-v{cache_module.FORMAT}"
 
 
 @pytest.fixture
 def entries(tmp_path: Path) -> Path:
-    return tmp_path / "cache-of-the-test" / "evalspill-cache-v1"
+    return tmp_path / "cache-of-the-test" / VERSION
 
 
 def _files(entries: Path, suffix: str = "") -> list[Path]:
@@ -361,7 +362,7 @@ def test_a_run_keeps_the_cache_below_its_bound_and_the_newest_entries_in_it(
 
 def test_entries_of_other_versions_are_trimmed_and_nothing_that_is_not_ours(tmp_path: Path) -> None:
     old, foreign = tmp_path / "evalspill-cache-v0/shards/x.shard", tmp_path / "v1/shards/x.shard"
-    named = tmp_path / "evalspill-cache-v1/notes.txt"
+    named = tmp_path / VERSION / "notes.txt"
     for path in (old, foreign, named):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(100))
@@ -370,7 +371,7 @@ def test_entries_of_other_versions_are_trimmed_and_nothing_that_is_not_ours(tmp_
 
 
 def test_what_killed_runs_left_half_written_is_removed_once_it_is_old(tmp_path: Path) -> None:
-    old, young = (tmp_path / "evalspill-cache-v1/shards" / name for name in ("a.new", "b.new"))
+    old, young = (tmp_path / VERSION / "shards" / name for name in ("a.new", "b.new"))
     old.parent.mkdir(parents=True)
     for path in (old, young):
         path.write_bytes(b"x")
@@ -499,7 +500,7 @@ run_command(["check", "-c", sys.argv[1]])
 
 
 def test_after_a_kill_while_an_entry_is_written_the_next_run_is_right(tmp_path: Path) -> None:
-    folder, entries = corpus(tmp_path / "data"), tmp_path / "cache-of-the-test" / "evalspill-cache-v1"
+    folder, entries = corpus(tmp_path / "data"), tmp_path / "cache-of-the-test" / VERSION
     expected = uncached(folder)
     done = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, folder / "evalspill.yaml"], check=False)
     assert done.returncode == -signal.SIGKILL

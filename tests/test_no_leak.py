@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from test_purge import leaking, tree
 from test_training import sentence
 
 from evalspill_guard import remote
+from evalspill_guard.cache import FORMAT
 from evalspill_guard.cli import FORMATS, run_command
 from evalspill_guard.config import load
 from evalspill_guard.index import build
@@ -29,13 +31,15 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names o
 
 # --- what is written and started --------------------------------------------------------------------------------------
 
+PAGE = Path(__file__).parents[1] / "docs/privacy.md"
 CHECK = {"contamination-report.csv", "too-short-to-score.csv", "overlap-report.html"}
 RUN = {"report.json", "results.sarif", "junit.xml", "gl-code-quality.json", "summary.md"}
+VERSION = f"evalspill-cache-v{FORMAT}"
 CACHE = {
     f"cache{'/' if part else ''}{part}"
-    for part in ("", "evalspill-cache-v1", *(f"evalspill-cache-v1/{kind}" for kind in ("shards", "sought", "stamps")))
+    for part in ("", VERSION, *(f"{VERSION}/{kind}" for kind in ("shards", "sought", "stamps")))
 } | {
-    f"cache/evalspill-cache-v1/{kind}"
+    f"cache/{VERSION}/{kind}"
     for kind in ("shards/*", "shards/*/*.new", "shards/*/*.shard", "sought/*.new", "sought/*.sought", "stamps/*.new", "stamps/*.stamp")
 }  # fmt: skip
 
@@ -120,6 +124,21 @@ def test_workers_write_nothing_and_start_nothing(repository: Path) -> None:
         "from multiprocessing.spawn import spawn_main; ", "from multiprocessing.resource_tracker import main;main()"
     }  # fmt: skip
     assert not list((repository / "cache").glob("evalspill-index-*"))
+
+
+SHOWN = {"<reports>": "evalspill-reports", "<cache>": "cache", "<out>": "purged", "<list>": "gone.csv",
+         "<baseline>": "evalspill-baseline.jsonl", "<config>": "new.yaml"}  # fmt: skip
+
+
+def test_the_page_on_privacy_lists_every_file_that_a_command_may_write() -> None:
+    rows = re.findall(r"^\| (`[^|]+) \|[^|]+\|[^|]+\|$", PAGE.read_text(), re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    for shown, here in SHOWN.items():
+        listed = {name.replace(shown, here) for name in listed}
+    written = {"cache/evalspill-index-*"}.union(*(allowed for _, _, allowed in COMMANDS.values()))
+    written |= {name.replace("/.evalspill-tmp-*/new", "") for name in written}  # whole folders are moved to their place
+    assert {name for name in written if not any(fnmatch(name, pattern) for pattern in listed)} == set()
+    assert {pattern for pattern in listed if not any(fnmatch(name, pattern) for name in written)} == set()
 
 
 SPY = "#!/bin/sh\ntouch '{mark}'\ncat\n"
@@ -462,6 +481,7 @@ def test_no_fault_of_a_field_is_told_with_text(tmp_path: Path, said: Callable[[]
 ADDRESS = f"http://user:{SECRET}@127.0.0.1:1/d/%s?token={SECRET}#{SECRET}"
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("side", ["train", "evals"])
 def test_what_is_secret_in_an_address_is_told_by_no_command(
     tmp_path: Path, said: Callable[[], str], side: str, monkeypatch: pytest.MonkeyPatch

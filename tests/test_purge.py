@@ -174,6 +174,7 @@ def test_parquet_loses_rows_and_keeps_its_schema(tmp_path: Path, monkeypatch: py
     assert flagged(tmp_path) == 0
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("ranges", [True, False])
 def test_remote_files_are_written_here(tmp_path: Path, ranges: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("aiohttp")

@@ -28,6 +28,7 @@ from evalspill_guard.setup import tables_of
 from evalspill_guard.streams import file_stamp, open_source
 
 pytest.importorskip("aiohttp", reason="aiohttp is not installed")
+pytestmark = pytest.mark.network
 
 WORDS = [
     "alpha",
