@@ -268,6 +268,10 @@ def test_a_row_is_accepted_while_its_longest_passage_is_not_above_what_was_accep
     assert marked(baseline(entry()), flagged(19), flagged(20), flagged(21)) == [True, True, False]
 
 
+def test_a_row_of_a_word_or_two_that_nobody_accepted_is_not_accepted() -> None:
+    assert marked(baseline(), *(flagged(longest) for longest in (0, 1, 2))) == [False] * 3
+
+
 def test_another_n_kind_coverage_or_place_does_not_end_acceptance() -> None:
     moved = replace(flagged(), row=replace(flagged().row, row=7, line=70, id="other"))
     changed = [flagged(n=8), flagged(outcome="whole", n=None), flagged(covered=1), moved]

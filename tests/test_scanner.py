@@ -1,13 +1,17 @@
 """Counts and first places of what is found."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import world
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalspill_guard import pool
-from evalspill_guard.index import Ids
-from evalspill_guard.scanner import ShardResult, Tally, first_places, summed, thinned
+from evalspill_guard.index import Ids, Query, build
+from evalspill_guard.model import DataFile, Problem, Reading, Shard
+from evalspill_guard.scanner import BadRecord, ShardResult, Tally, first_places, scan_shard, summed, thinned
 
 
 def _array(*numbers: int) -> np.ndarray:
@@ -77,3 +81,43 @@ def test_places_are_merged_the_same_however_many_wait(shards: list[list[int]]) -
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pool, "_PENDING", pending)
             assert pool._first_places(parts).tolist() == expected
+
+
+ROW = " ".join(f"word{number}" for number in range(8))
+
+
+def _scanned(path: Path) -> ShardResult:
+    index = build([Query(ROW, "whole", 8, 8)])
+    return scan_shard(Shard(DataFile(path.name, str(path)), Reading(fields=("text",)), 0, None), index)
+
+
+def test_records_are_numbered_and_counted_on_from_batch_to_batch(tmp_path: Path) -> None:
+    """A batch holds at most 4,096 records and little more than 800 kB."""
+    records: list[object] = [{"text": f"line {number} " + "of many " * 30} for number in range(9000)]
+    for number in (0, 5000, 8999):
+        records[number] = {"text": f"before {ROW} after"}
+    for number in (1, 2, 4999, 8000):
+        records[number] = {"text": ""}
+    result = _scanned(world.jsonl(tmp_path / "a.jsonl", records))
+    assert (result.records, result.empty, result.bad, result.lines) == (9000, 4, 0, 9000)
+    assert result.counts.tolist() == [3]
+    assert result.where[:, [1, 3]].tolist() == [[1, 0], [5001, 5000], [9000, 8999]]
+
+
+def test_bad_records_are_all_counted_and_the_first_twenty_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(('{"text": "fine"}\n' * 4000 + "{\n" * 9) * 3)
+    result = _scanned(path)
+    assert (result.bad, result.fault) == (27, None)
+    lines = [part * 4009 + 4001 + place for part in range(3) for place in range(9)]
+    assert [one.line for one in result.bad_records] == lines[:20]
+    assert {type(one) for one in result.bad_records} == {BadRecord}
+    assert all(one.what for one in result.bad_records)
+
+
+def test_of_a_shard_that_is_not_there_nothing_is_known(tmp_path: Path) -> None:
+    result = _scanned(tmp_path / "gone.jsonl")
+    assert result.fault == Problem("gone.jsonl", None, "could not be read: No such file or directory")
+    assert (result.records, result.empty, result.bad, result.lines, result.bytes) == (0, 0, 0, 0, 0)
+    failed = ShardResult.failed(result.fault)
+    assert (failed.records, failed.empty, failed.bad, failed.lines, failed.bytes, len(failed.ids)) == (0, 0, 0, 0, 0, 0)
