@@ -98,7 +98,7 @@ def _no_passage_falls_between(data: bytes, records: list[Record], overlap: int, 
     """Each passage as long as the overlap, less a character, that does not cross into another record is in a piece."""
     size = overlap - 3
     spans = [(record.start, record.end) for record in records]
-    for at in range(len(data) - size):
+    for at in range(len(BOM) if data.startswith(BOM) else 0, len(data) - size):
         passage = data[at : at + size]
         if (b"\n" in passage) if by_line else not all(line.strip() for line in passage.split(b"\n")):
             continue
