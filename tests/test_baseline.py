@@ -7,7 +7,9 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalspill_guard import baselinefile
-from evalspill_guard.baseline import Baseline, load, mark_accepted, pruned, use_of, with_rows, write
+from evalspill_guard.baseline import (
+    Baseline,
+    FlaggedRow,
+    expiry,
+    load,
+    mark_accepted,
+    pruned,
+    today,
+    use_of,
+    with_rows,
+    write,
+)
 from evalspill_guard.baselinefile import key_mark, parse, render
 from evalspill_guard.cli import run_command
 from evalspill_guard.errors import ReportError, UsageError
@@ -402,17 +415,50 @@ def test_the_date_does_not_matter_where_nothing_expires(tmp_path: Path, monkeypa
     assert world.check(tmp_path) == 0
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
+@pytest.mark.parametrize("given", [None, "1900000000"])
+def test_the_date_is_that_of_utc_in_every_time_zone(
+    zone: str, given: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    if given:
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", given)
+    else:
+        monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    time.tzset()
+    try:
+        before, found, after = time.gmtime(), today(), time.gmtime()
+        expected = {date(2030, 3, 17)} if given else {date(*moment[:3]) for moment in (before, after)}
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert found in expected
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ("soon", "--expires must be a date such as 2030-12-31"),
+    ("2030-03-16", "--expires 2030-03-16 is past: it is 2030-03-17"),
+])  # fmt: skip
+def test_a_last_day_that_is_refused_says_why(wrong: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1900000000")
+    with pytest.raises(UsageError, match=f"^{said}$"):
+        expiry(wrong)
+
+
 @pytest.mark.parametrize("date", ["soon", "2030-13-01", "1999-01-01", "20300101"])
 def test_a_last_day_that_is_none_or_past_is_refused(date: str, tmp_path: Path) -> None:
     assert command(leaky(tmp_path, {3: 20}), "create", "--reason", "x", "--expires", date) == 2
     assert not (tmp_path / NAME).exists()
 
 
-def test_a_wrong_source_date_epoch_is_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_source_date_epoch_is_wrong_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / NAME).write_bytes(render([entry(expires="2030-01-01")]))
     for wrong in ("soon", "9" * 30):
         monkeypatch.setenv("SOURCE_DATE_EPOCH", wrong)
         assert world.check(leaky(tmp_path, {})) == 2
+        assert "SOURCE_DATE_EPOCH must be a number of seconds since 1970" in capfd.readouterr().err
 
 
 # --- create, update, prune --------------------------------------------------------------------------------------------------
@@ -481,13 +527,19 @@ def test_update_needs_a_baseline_and_so_does_prune(tmp_path: Path) -> None:
     assert not (tmp_path / NAME).exists()
 
 
-@pytest.mark.parametrize(
-    "options", [["--row", "eval.jsonl#4"], ["--row", "eval.jsonl"], ["--check", "none"], ["--row", "#3"]]
-)
+NOT_FLAGGED = "no flagged row stands at {}; name rows as FILE#ROW or FILE:LINE"
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--row", "eval.jsonl#4"], NOT_FLAGGED.format("eval.jsonl#4")),
+    (["--row", "eval.jsonl", "--row", "#3"], NOT_FLAGGED.format("eval.jsonl, #3")),
+    (["--check", "none"], "no check is called none; there are default"),
+])  # fmt: skip
 def test_a_row_that_is_not_flagged_or_a_check_that_is_not_there_is_wrong_use(
-    options: list[str], tmp_path: Path
+    options: list[str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert command(leaky(tmp_path, {3: 20}), "create", "--reason", "x", *options) == 2
+    assert said in capfd.readouterr().err
     assert not (tmp_path / NAME).exists()
 
 
@@ -662,6 +714,28 @@ def test_the_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
         os.umask(before)
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o640
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
+
+
+def test_writing_says_whether_it_changed_the_file(tmp_path: Path) -> None:
+    none = load(tmp_path / NAME, NAME, required=False)
+    assert (none.shown, write(none, [entry()])) == (NAME, True)
+    known = load(tmp_path / NAME, NAME, required=True)
+    assert (known.shown, write(known, [entry()]), write(known, [])) == (NAME, False, True)
+
+
+def test_a_baseline_that_cannot_be_read_or_parsed_is_named(tmp_path: Path) -> None:
+    (tmp_path / NAME).mkdir()
+    with pytest.raises(UsageError, match=f"^{NAME}: could not be read: Is a directory$"):
+        load(tmp_path / NAME, NAME, required=False)
+    (tmp_path / "other").write_bytes(b"{}\n")
+    with pytest.raises(UsageError, match=f"^{NAME}:1: "):
+        load(tmp_path / "other", NAME, required=False)
+
+
+def test_of_a_row_that_stands_whole_no_n_is_kept() -> None:
+    dirty, whole = flagged(n=8), flagged(outcome="whole", n=None)
+    kept = with_rows([], [FlaggedRow("default", "eval.jsonl", score) for score in (dirty, whole)], " so  it is ", None)
+    assert [(one.kind, one.n, one.reason) for one in kept] == [("run", 8, "so it is"), ("whole", None, "so it is")]
 
 
 def test_a_file_that_changed_during_the_scan_is_not_overwritten(tmp_path: Path) -> None:

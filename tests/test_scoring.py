@@ -202,7 +202,9 @@ def score(rows: Sequence[str], held: Sequence[tuple[str, int]], rule: Boilerplat
     ids, where = index.found_in(batch([[text] for text in copies]))
     distinct, counts = np.unique(ids, return_counts=True)
     places = {one: [Place(0, int(n) + 1, 0, 0, int(n)) for n in where[ids == one][:4]] for one in distinct.tolist()}
-    return score_rows(evals, [""] * len(evals), lengths, index, 0, Findings(distinct, counts, places), rule)
+    return score_rows(
+        evals, [f"mark {at}" for at in range(len(evals))], lengths, index, 0, Findings(distinct, counts, places), rule
+    )
 
 
 def questions(count: int, size: int = 20) -> list[str]:
@@ -291,8 +293,10 @@ def test_a_repeated_run_is_one_run() -> None:
     ],
 )
 def test_short_rows_are_looked_for_as_a_whole(text: str, held: str, outcome: str) -> None:
-    figures = score([text], [(held, 3)]).rows[0].score
-    assert (figures.outcome, figures.train_records) == (outcome, 3 if outcome == "whole" else 0)
+    found = score([text], [(held, 3)]).rows[0]
+    figures, whole = found.score, outcome == "whole"
+    assert (figures.outcome, figures.train_records, len(found.places)) == (outcome, 3 * whole, 3 * whole)
+    assert (figures.longest, figures.covered, figures.fingerprint) == (figures.row.words * whole,) * 2 + ("mark 0",)
     assert (figures.n, figures.runs, figures.coverage) == (None, 0, outcome == "whole")
 
 
@@ -303,3 +307,11 @@ def test_rows_of_no_words_do_not_raise_the_number_of_rows_that_make_a_run_boiler
     template = " ".join(f"t{place}" for place in range(13))
     rows = [f"{template} {text}" if number < 2 else text for number, text in enumerate(questions(40))]
     assert score(rows + more, [(template, 11)]).boilerplate_runs == boilerplate
+
+
+@pytest.mark.parametrize(("rows", "boilerplate"), [(20, 1), (21, 0)])
+def test_the_share_of_rows_counts_the_rows_of_the_check_alone(rows: int, boilerplate: int) -> None:
+    template = " ".join(f"t{place}" for place in range(13))
+    texts = [f"{template} {text}" if number < 2 else text for number, text in enumerate(questions(rows))]
+    result = score(texts, [(template, 11)], BoilerplateRule(10, Fraction(1, 10)))
+    assert (result.boilerplate_runs, len(result.boilerplate)) == (boilerplate, boilerplate)
