@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench bench-scale integration-tools lock audit versions sbom fuzz reliability clean
+.PHONY: demo test lint bench bench-scale integration-tools lock audit versions sbom fuzz reliability mutation clean
 
 demo: .venv/demo
 	@code=0; $(BIN)/evalspill-guard check -c examples/evalspill.yaml || code=$$?; \
@@ -53,6 +53,10 @@ fuzz: .venv/test
 # Every fault of tests/faults_list.py and 100 kills, with their outcome in docs/reliability.md; needs root for small disks.
 reliability: .venv/test
 	cd tests && ../$(BIN)/python faults_list.py --kills 100
+
+# Small changes to what decides, and the tests that notice them: docs/mutation.md.
+mutation:
+	bash ci/mutation.sh
 
 versions: .integration/tools
 	bash ci/versions.sh
