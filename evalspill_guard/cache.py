@@ -23,11 +23,11 @@ import xxhash
 from evalspill_guard.index import Ids
 from evalspill_guard.kernel import Hashes
 from evalspill_guard.model import DataFile, Shard, Stamp
-from evalspill_guard.scanner import BadRecord, ShardResult
+from evalspill_guard.scanner import BadRecord, ShardResult, different_records, sparse
 from evalspill_guard.streams import changed, file_stamp, range_digest
 from evalspill_guard.text import UNICODE_VERSION
 
-FORMAT = 2
+FORMAT = 3
 """Raise it with every change of words, hashes, readers or of what an entry holds."""
 
 MOST_BYTES = 2 << 30
@@ -37,6 +37,7 @@ _STAMPS_TELL = os.name != "nt"  # there ctime is the time of creation, and mtime
 _OURS = (".shard", ".sought", ".stamp", ".new")
 _LEFT_OVER = 3600.0  # seconds after which a file that is still being written belongs to a run that was killed
 _SUM = 16
+_NO_LIST = np.empty((0, 3), dtype=np.int64)
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
 
 
@@ -99,7 +100,9 @@ class Known:
         where = np.concatenate((self.result.where, _numbered(places[new.result.where[:, 0]], new.result.where)))
         found = np.concatenate((self.found, new.found[fresh]))
         counts = np.concatenate((self.result.counts, new.result.counts[fresh]))
-        return Known(sought, found, replace(new.result, ids=np.arange(len(found)), counts=counts, where=where))
+        listed = _both(self.result, new.result)
+        result = replace(new.result, ids=np.arange(len(found)), counts=counts, where=where, listed=listed)
+        return Known(sought, found, result)
 
     def answer(self, wanted: Wanted) -> ShardResult:
         """What was found of all that is wanted now, with the ids of now."""
@@ -111,6 +114,13 @@ class Known:
         kept = kept[np.argsort(ids[kept])]
         where = _numbered(ids[self.result.where[:, 0]], self.result.where)
         return replace(self.result, ids=ids[kept], counts=self.result.counts[kept], where=where)
+
+
+def _both(one: ShardResult, two: ShardResult) -> Ids | None:
+    """The lists of two scans of the same shard as one."""
+    if one.listed is None or two.listed is None:
+        return None
+    return sparse(different_records(np.concatenate((one.listed, two.listed))), two.records)
 
 
 def _places(keys: Hashes, among: Hashes) -> Ids:
@@ -288,16 +298,18 @@ def _suffixes(shard: Shard) -> str:
 
 
 def _packed(known: Known) -> bytes:
-    """A checksum, a line of JSON, and three arrays."""
+    """A checksum, a line of JSON, and four arrays."""
     result = known.result
+    listed = _NO_LIST if result.listed is None else result.listed
     facts = {
         "digest": result.digest,
         "sought": known.sought,
         "numbers": [result.records, result.empty, result.bad, result.lines, result.bytes],
         "bad_records": [[bad.line, bad.what] for bad in result.bad_records],
         "found": len(known.found),
+        "listed": -1 if result.listed is None else len(listed),
     }
-    arrays = (known.found, result.counts.astype(np.int64), result.where.astype(np.int64))
+    arrays = (known.found, *(array.astype(np.int64) for array in (result.counts, listed, result.where)))
     body = b"".join([json.dumps(facts).encode(), b"\n", *(array.tobytes() for array in arrays)])
     return xxhash.xxh3_128_digest(body) + body
 
@@ -309,6 +321,14 @@ def _count(value: object) -> int:
     return value
 
 
+def _listed(cells: Ids, size: object) -> tuple[Ids | None, Ids]:
+    """The records listed (-1: there is no list), and the places that stand behind them."""
+    if size == -1:
+        return None, cells.reshape(-1, 4)
+    end = 3 * _count(size)
+    return cells[:end].reshape(-1, 3), cells[end:].reshape(-1, 4)
+
+
 def _unpacked(data: bytes, stamp: Stamp) -> Known:
     """Raises one of _DAMAGED for what was not packed by _packed."""
     head, _, rest = data[_SUM:].partition(b"\n")
@@ -318,9 +338,10 @@ def _unpacked(data: bytes, stamp: Stamp) -> Known:
     size = _count(facts["found"])
     records, empty, bad, lines, read = map(_count, facts["numbers"])
     bad_records = tuple(BadRecord(_count(line), str(what)) for line, what in facts["bad_records"])
-    found, counts, where = cells[:size].view(np.uint64), cells[size : 2 * size], cells[2 * size :].reshape(-1, 4)
+    found, counts = cells[:size].view(np.uint64), cells[size : 2 * size]
+    listed, where = _listed(cells[2 * size :], facts["listed"])
     if len(counts) != size or ((where[:, 0] < 0) | (where[:, 0] >= size)).any():
         raise ValueError
     digest, ids = str(facts["digest"]), np.arange(size)
-    result = ShardResult(ids, counts, where, records, empty, bad, lines, read, digest, bad_records, None, stamp)
+    result = ShardResult(ids, counts, where, records, empty, bad, lines, read, digest, bad_records, None, stamp, listed)
     return Known(str(facts["sought"]), found, result)

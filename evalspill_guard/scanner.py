@@ -15,21 +15,27 @@ from evalspill_guard.readers import open_records
 from evalspill_guard.readers.batches import RecordBatch
 
 KEPT_PLACES = 4
+LISTED_PLACES = 256
+DENSE = 200  # a shard of which more than one in so many records is wanted is read from its beginning to its end
+_MOST_LISTED = 4096
 _PENDING = 1_000_000
 _EMPTY = np.empty(0, dtype=np.int64)
 _NO_PLACES = np.empty((0, 4), dtype=np.int64)
+_NO_RECORDS = np.empty((0, 3), dtype=np.int64)
 
 
 @dataclass(slots=True)
 class Tally:
     """How many records hold each thing found, and where the first four of them stand.
 
-    Records must be added in order. `where` has a row of (id, line, start, ordinal) for each place kept.
+    Records must be added in order. `where` has a row of (id, line, start, ordinal) for each place kept, and `listed`
+    (line, start, ordinal) of every record among the first 256 of an id; None where these are many.
     """
 
     ids: Ids = field(default_factory=lambda: _EMPTY)
     counts: Ids = field(default_factory=lambda: _EMPTY)
     where: Ids = field(default_factory=lambda: _NO_PLACES)
+    listed: Ids | None = field(default_factory=lambda: _NO_RECORDS)
     _pending: list[Ids] = field(default_factory=list)
     _waiting: int = 0
 
@@ -41,13 +47,29 @@ class Tally:
             self.settle()
 
     def settle(self) -> None:
-        """Fold what was added into the counts and the first places."""
+        """Fold what was added into the counts, the first places and the list."""
         added = np.concatenate([self.where[:0], *self._pending])
+        added = added[np.argsort(added[:, 0], kind="stable")]
         self._pending, self._waiting = [], 0
         self.ids, self.counts = summed(
             np.concatenate((self.ids, added[:, 0])), np.concatenate((self.counts, np.ones(len(added), dtype=np.int64)))
         )
         self.where = first_places(np.concatenate((self.where, added)))
+        if self.listed is not None:
+            self.listed = self._with(self.listed, added)
+
+    def _with(self, listed: Ids, added: Ids) -> Ids | None:
+        """The list with the records of places that were added, which are sorted by id and counted already."""
+        at = np.searchsorted(self.ids, added[:, 0])
+        before = self.counts - np.bincount(at, minlength=len(self.ids))
+        among_first = before[at] + _rank(added[:, 0]) < LISTED_PLACES
+        records = different_records(np.concatenate((listed, added[among_first, 1:])))
+        return records if len(records) <= _MOST_LISTED else None
+
+
+def different_records(records: Ids) -> Ids:
+    """Rows of (line, start, ordinal), each record once and in order."""
+    return records[np.unique(records[:, 2], return_index=True)[1]]
 
 
 def summed(ids: Ids, counts: Ids) -> tuple[Ids, Ids]:
@@ -80,8 +102,9 @@ class BadRecord:
 class ShardResult:
     """What one shard holds of the index; results of shards add up.
 
-    `records_of_places` has (line, start, ordinal) of every record of the first four places in it of each id, where
-    some of these were dropped from `where`.
+    `where` has (id, line, start, ordinal) of the first four places of each id, or fewer, where earlier shards of the
+    file hold enough; `listed` has (line, start, ordinal) of every record among the first 256 that hold an id, or is
+    None where these are too many to be read by themselves.
     """
 
     ids: Ids
@@ -96,7 +119,7 @@ class ShardResult:
     bad_records: tuple[BadRecord, ...]
     fault: Problem | None
     stamp: Stamp | None = None
-    records_of_places: Ids | None = None
+    listed: Ids | None = None
 
     @classmethod
     def failed(cls, fault: Problem) -> ShardResult:
@@ -112,8 +135,7 @@ def thinned(result: ShardResult, have: Ids) -> tuple[ShardResult, Ids]:
     where = first_places(result.where)
     ids = where[:, 0]
     left = where[have[ids] + _rank(ids) < KEPT_PLACES]
-    records = None if len(left) == len(where) else where[np.unique(where[:, 3], return_index=True)[1], 1:]
-    return replace(result, where=left, records_of_places=records), have + np.bincount(left[:, 0], minlength=len(have))
+    return replace(result, where=left), have + np.bincount(left[:, 0], minlength=len(have))
 
 
 _LISTED_BAD = 20
@@ -167,5 +189,10 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
     scan.tally.settle()
     return ShardResult(
         scan.tally.ids, scan.tally.counts, scan.tally.where, scan.records, scan.empty, scan.bad,
-        lines, size, digest, tuple(scan.bad_records), fault, stamp,
+        lines, size, digest, tuple(scan.bad_records), fault, stamp, sparse(scan.tally.listed, scan.records),
     )  # fmt: skip
+
+
+def sparse(listed: Ids | None, records: int) -> Ids | None:
+    """The list of some records of a shard of so many, where it pays to read them by themselves."""
+    return None if listed is None or len(listed) * DENSE > records else listed

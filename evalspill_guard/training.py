@@ -1,7 +1,7 @@
 """The other side: which training records hold a flagged row, all of them, and not only those that a scan keeps.
 
-A scan keeps the records of the first four places in a shard of everything it finds. Where a shard has no more, these
-records are read again; a shard with more is searched a second time.
+A scan lists the records of a shard in which it finds anything, as long as these are few. They are read again; a shard
+with more is searched a second time.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from evalspill_guard.model import CheckResult, HeldRow, Problem, Shard, Training
 from evalspill_guard.pool import ScannedFile
 from evalspill_guard.readers import shards_of
 from evalspill_guard.scan import Advance, Means, Progress, saved, size_of
-from evalspill_guard.scanner import KEPT_PLACES, ShardResult
+from evalspill_guard.scanner import DENSE, LISTED_PLACES, ShardResult, different_records
 from evalspill_guard.streams import CHANGED
-
-_DENSE = 200  # a shard of which more than one in so many records is wanted is read from its beginning to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,23 +187,22 @@ def _errands(
     for place in needed:
         result = file.shards[place]
         shard = shards[place] if len(shards) == len(file.shards) else Shard(file.file, file.reading)
-        at, sure = _places(result, matters), result.records_of_places is None
+        at, sure = _places(result, matters)
         wanted = Wanted(judged, ids, at=at, sure=sure, digest=result.digest, stamp=result.stamp)
         yield _Errand(number, place, shard, wanted)
 
 
-def _places(result: ShardResult, matters: Mask) -> tuple[tuple[int, int, int], ...] | None:
-    """(ordinal, start, line) of all records of a shard that hold what matters, and perhaps of others; None where not
-    all are known."""
-    if (result.counts[matters[result.ids]] > KEPT_PLACES).any():
-        return None
-    records = result.records_of_places
-    if records is None:
-        records = result.where[matters[result.where[:, 0]], 1:]
-    elif result.stamp is None:  # nothing would tell whether they are still those of the scan
-        return None
-    places = sorted({(ordinal, start, line) for line, start, ordinal in records.tolist()})
-    return None if len(places) * _DENSE > result.records else tuple(places)
+def _places(result: ShardResult, matters: Mask) -> tuple[tuple[tuple[int, int, int], ...] | None, bool]:
+    """(ordinal, start, line) of all records of a shard that hold what matters, and whether each of them does; None
+    where not all are known, or where they are many."""
+    counts = result.counts[matters[result.ids]]
+    records: Ids | None = result.where[matters[result.where[:, 0]], 1:]
+    sure = records is not None and len(records) == counts.sum()
+    if not sure:  # nothing but the stamp would tell whether they are still those of the scan
+        records = result.listed if result.stamp and counts.max() <= LISTED_PLACES else None
+    if records is None or len(different_records(records)) * DENSE > result.records:
+        return None, sure
+    return tuple(sorted((ordinal, start, line) for line, start, ordinal in different_records(records).tolist())), sure
 
 
 def run(

@@ -8,10 +8,10 @@ import world
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalspill_guard import pool
+from evalspill_guard import pool, scanner
 from evalspill_guard.index import Ids, Query, build
 from evalspill_guard.model import DataFile, Problem, Reading, Shard
-from evalspill_guard.scanner import BadRecord, ShardResult, Tally, first_places, scan_shard, summed, thinned
+from evalspill_guard.scanner import BadRecord, ShardResult, Tally, first_places, scan_shard, sparse, summed, thinned
 
 
 def _array(*numbers: int) -> np.ndarray:
@@ -62,15 +62,41 @@ def test_what_is_dropped_of_later_shards_is_never_among_the_first_places(shards:
     assert sum(map(len, left)) == len(together), "nothing is held that is not used"
 
 
-def test_a_shard_that_loses_places_still_tells_their_records() -> None:
-    where = _places([0, 0, 1], 7)
-    result = ShardResult(where[:0, 0], where[:0, 0], where, 0, 0, 0, 0, 0, "", (), None)
-    whole, _ = thinned(result, _array(2, 2))
-    less, have = thinned(result, _array(3, 4))
-    assert whole.records_of_places is None
-    assert (less.where.tolist(), have.tolist()) == ([[0, 0, 7, 0]], [4, 4])
-    assert less.records_of_places is not None
-    assert less.records_of_places.tolist() == [[0, 7, 0], [1, 7, 1], [2, 7, 2]]
+def _tallied(batches: list[list[int]], settle: bool = False) -> Tally:
+    """A tally of records of these ids, the ordinals counted on."""
+    tally = Tally()
+    for number, ids in enumerate(batches):
+        found = _array(*sorted(set(ids)))
+        tally.add(found, found * 0 + number + 1, found * 0 + 10 * number, found * 0 + number)
+        if settle:
+            tally.settle()
+    tally.settle()
+    return tally
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=30), st.integers(1, 5))
+def test_the_list_holds_each_record_among_the_first_of_an_id(batches: list[list[int]], places: int) -> None:
+    among = sorted({at for one in range(4) for at in [n for n, ids in enumerate(batches) if one in ids][:places]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scanner, "LISTED_PLACES", places)
+        for settle in (False, True):
+            listed = _tallied(batches, settle).listed
+            assert listed is not None
+            assert listed.tolist() == [[at + 1, 10 * at, at] for at in among]
+
+
+@pytest.mark.parametrize("settle", [False, True])
+def test_a_list_of_too_many_records_is_none(settle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner, "_MOST_LISTED", 3)
+    assert _tallied([[1], [2], [3]], settle).listed is not None
+    assert _tallied([[1], [2], [3], [4], []], settle).listed is None
+
+
+@pytest.mark.parametrize(("records", "kept"), [(400, True), (399, False)])
+def test_a_list_stays_where_at_most_every_two_hundredth_record_is_on_it(records: int, kept: bool) -> None:
+    listed = _tallied([[1], [2]]).listed
+    assert sparse(listed, records) is (listed if kept else None)
+    assert sparse(None, records) is None
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=20), max_size=6))
@@ -99,6 +125,8 @@ def test_records_are_numbered_and_counted_on_from_batch_to_batch(tmp_path: Path)
     for number in (1, 2, 4999, 8000):
         records[number] = {"text": ""}
     result = _scanned(world.jsonl(tmp_path / "a.jsonl", records))
+    assert result.listed is not None
+    assert result.listed[:, [0, 2]].tolist() == [[1, 0], [5001, 5000], [9000, 8999]]
     assert (result.records, result.empty, result.bad, result.lines) == (9000, 4, 0, 9000)
     assert result.counts.tolist() == [3]
     assert result.where[:, [1, 3]].tolist() == [[1, 0], [5001, 5000], [9000, 8999]]

@@ -250,15 +250,38 @@ def test_every_engine_lists_the_same(tmp_path: Path, small_shards: None, engine:
         assert (tmp_path / "evalspill-reports/contaminated-training.csv").read_bytes() == before
 
 
-def test_records_whose_places_a_scan_kept_are_read_again_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("at", [(7, 1900), tuple(range(0, 2000, 200))])
+@pytest.mark.parametrize("checked_before", [False, True])
+def test_records_that_a_scan_listed_are_read_again_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[int, ...], checked_before: bool
 ) -> None:
     row = sentence("rare")
-    train = [{"text": f"{sentence(i)} {row}" if i in (7, 1900) else sentence(i)} for i in range(2000)]
+    train = [{"text": f"{sentence(i)} {row}" if i in at else sentence(i)} for i in range(2000)]
     repository(tmp_path, [row, *(sentence(f"row {i}") for i in range(20))], train)
+    if checked_before:  # and known from the cache now, where rows are added
+        assert world.check(tmp_path) == 1
+        world.jsonl(
+            tmp_path / "eval.jsonl", [{"question": text} for text in (row, sentence("row 1"), sentence("row 99"))]
+        )
     monkeypatch.setattr(holding, "_read_all", None)
     assert world.check(tmp_path) == 1
-    assert [one["train_line"] for one in listed(tmp_path)] == ["8", "1901"]
+    assert [one["train_line"] for one in listed(tmp_path)] == [str(number + 1) for number in at]
+
+
+def test_a_row_in_more_records_than_a_scan_lists_is_searched_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("scanner", "training"):
+        monkeypatch.setattr(f"evalspill_guard.{module}.LISTED_PLACES", 5)
+    row = sentence("often")
+    for copies in (5, 6):
+        at = range(0, 2000, 300)[:copies]
+        repository(tmp_path, [row], [{"text": row if i in at else sentence(i)} for i in range(2000)])
+        with monkeypatch.context() as patch:
+            if copies == 5:
+                patch.setattr(holding, "_read_all", None)
+            assert world.check(tmp_path, "--no-cache", "--jobs", "1") == 1
+        assert [one["train_line"] for one in listed(tmp_path)] == [str(number + 1) for number in at]
 
 
 @pytest.mark.parametrize("copies", [1, 300])
