@@ -31,7 +31,8 @@ from prose import Prose, questions, records
 
 from evalspill_guard.engine import processors
 from evalspill_guard.evalset import read_eval_set
-from evalspill_guard.index import Query, RunIndex, build
+from evalspill_guard.index import Query, RunIndex
+from evalspill_guard.indexing import build
 from evalspill_guard.kernel import batch
 from evalspill_guard.model import DataFile, Reading
 

@@ -14,7 +14,8 @@ from generate import MB, Data, N, generate
 from measure import one_core
 
 from evalspill_guard.evalset import read_eval_set
-from evalspill_guard.index import Query, RunIndex, build
+from evalspill_guard.index import Query, RunIndex
+from evalspill_guard.indexing import build
 from evalspill_guard.kernel import batch
 from evalspill_guard.model import DataFile, Reading
 from evalspill_guard.readers import open_records

@@ -14,16 +14,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import xxhash
 
-from evalspill_guard.index import Ids
 from evalspill_guard.kernel import Hashes
+from evalspill_guard.known import DAMAGED, Known, Wanted, packed, unpacked
 from evalspill_guard.model import DataFile, Shard, Stamp
-from evalspill_guard.scanner import BadRecord, ShardResult, different_records, sparse
+from evalspill_guard.scanner import ShardResult
 from evalspill_guard.streams import changed, file_stamp, range_digest
 from evalspill_guard.text import UNICODE_VERSION
 
@@ -36,9 +35,6 @@ _RACY = 3.0  # seconds: no file system's clock is coarser, or further behind tha
 _STAMPS_TELL = os.name != "nt"  # there ctime is the time of creation, and mtime can be set back
 _OURS = (".shard", ".sought", ".stamp", ".new")
 _LEFT_OVER = 3600.0  # seconds after which a file that is still being written belongs to a run that was killed
-_SUM = 16
-_NO_LIST = np.empty((0, 3), dtype=np.int64)
-_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
 
 
 def default_folder() -> Path:
@@ -58,84 +54,6 @@ def default_folder() -> Path:
 def is_entry(path: Path) -> bool:
     """Whether a file is one that a cache keeps."""
     return path.name.endswith(_OURS) and any(part.startswith(_NAME) for part in path.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Everything that an index looks for: its keys, sorted, and the id of each."""
-
-    keys: Hashes
-    ids: Ids
-
-    @classmethod
-    def of(cls, keys: Hashes) -> Wanted:
-        """`keys` are those of the ids of an index, in their order."""
-        ids = np.argsort(keys)
-        return cls(keys[ids], ids)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What was found in a shard, by key; `sought` names the set of all keys that it was searched for.
-
-    The ids of the result are places in `found`.
-    """
-
-    sought: str
-    found: Hashes
-    result: ShardResult
-
-    @classmethod
-    def of(cls, result: ShardResult, keys: Hashes, sought: str) -> Known:
-        """What a scan found; `keys` are those of the ids of its index."""
-        places = np.searchsorted(result.ids, result.where[:, 0])
-        ids = np.arange(len(result.ids))
-        return cls(sought, keys[result.ids], replace(result, ids=ids, where=_numbered(places, result.where)))
-
-    def and_more(self, new: Known, sought: str) -> Known:
-        """Together with a later scan of the same shard; what both found is the same, so that either may stand."""
-        fresh = np.flatnonzero(~np.isin(new.found, self.found))
-        places = np.full(len(new.found), -1, dtype=np.int64)
-        places[fresh] = np.arange(len(fresh)) + len(self.found)
-        where = np.concatenate((self.result.where, _numbered(places[new.result.where[:, 0]], new.result.where)))
-        found = np.concatenate((self.found, new.found[fresh]))
-        counts = np.concatenate((self.result.counts, new.result.counts[fresh]))
-        listed = _both(self.result, new.result)
-        result = replace(new.result, ids=np.arange(len(found)), counts=counts, where=where, listed=listed)
-        return Known(sought, found, result)
-
-    def answer(self, wanted: Wanted) -> ShardResult:
-        """What was found of all that is wanted now, with the ids of now."""
-        at = _places(self.found, wanted.keys)
-        asked = at >= 0
-        ids = np.full(len(at), -1, dtype=np.int64)
-        ids[asked] = wanted.ids[at[asked]]
-        kept = np.flatnonzero(asked)
-        kept = kept[np.argsort(ids[kept])]
-        where = _numbered(ids[self.result.where[:, 0]], self.result.where)
-        return replace(self.result, ids=ids[kept], counts=self.result.counts[kept], where=where)
-
-
-def _both(one: ShardResult, two: ShardResult) -> Ids | None:
-    """The lists of two scans of the same shard as one."""
-    if one.listed is None or two.listed is None:
-        return None
-    return sparse(different_records(np.concatenate((one.listed, two.listed))), two.records)
-
-
-def _places(keys: Hashes, among: Hashes) -> Ids:
-    """Where each key stands in a sorted array; -1 where it does not."""
-    at = np.searchsorted(among, keys)
-    at[at == len(among)] = -1
-    if len(among):
-        at[among[at] != keys] = -1
-    return at
-
-
-def _numbered(ids: Ids, where: Ids) -> Ids:
-    """Places under other ids, ordered by these; those without an id left out."""
-    rows = np.column_stack((ids, where[:, 1:]))[ids >= 0]
-    return rows[np.argsort(rows[:, 0], kind="stable")]
 
 
 class Cache:
@@ -162,7 +80,7 @@ class Cache:
         """By range of bytes, the digests of a file in this state."""
         if (file, stamp) not in self._digests:
             kept: dict[str, str] = {}
-            with suppress(OSError, *_DAMAGED):
+            with suppress(OSError, *DAMAGED):
                 loaded = json.loads(_used(self._stamp_path(file)))
                 kept = dict(loaded["digests"]) if loaded["stamp"] == list(stamp) else {}
             self._digests[file, stamp] = kept
@@ -196,20 +114,20 @@ class Cache:
 
     def _entry(self, digest: str, shard: Shard, stamp: Stamp) -> Known | None:
         try:
-            known = _unpacked(_used(self._entry_path(digest, shard)), stamp)
-        except _DAMAGED:
+            known = unpacked(_used(self._entry_path(digest, shard)), stamp)
+        except DAMAGED:
             return None
         return known if known.result.digest == digest and self.sought(known.sought) is not None else None
 
     def store(self, shard: Shard, known: Known) -> None:
         """Keep what is known of a shard; one that could not be read to its end is not kept."""
         if not known.result.fault and known.result.digest:
-            self._write(self._entry_path(known.result.digest, shard), _packed(known))
+            self._write(self._entry_path(known.result.digest, shard), packed(known))
 
     def lacks(self, sought: str, wanted: Wanted) -> Hashes:
         """Which of the wanted keys are not in a set."""
         known = self.sought(sought)
-        return wanted.keys if known is None else wanted.keys[_places(wanted.keys, known) < 0]
+        return wanted.keys if known is None else wanted.lacking(known)
 
     def keep(self, sought: Hashes) -> str:
         """Keep a set of sorted keys, and return its name."""
@@ -223,7 +141,7 @@ class Cache:
     def sought(self, name: str) -> Hashes | None:
         """The set of this name; its name is the digest of its bytes."""
         if name not in self._sets:
-            with suppress(OSError, *_DAMAGED):
+            with suppress(OSError, *DAMAGED):
                 data = _used(self._set_path(name))
                 if xxhash.xxh3_128_hexdigest(data) == name:
                     self._sets[name] = np.frombuffer(data, dtype=np.uint64)
@@ -295,53 +213,3 @@ def _range(shard: Shard) -> str:
 def _suffixes(shard: Shard) -> str:
     """What of a file's name decides how it is read."""
     return "".join(Path(shard.file.path.lower()).suffixes[-2:])
-
-
-def _packed(known: Known) -> bytes:
-    """A checksum, a line of JSON, and four arrays."""
-    result = known.result
-    listed = _NO_LIST if result.listed is None else result.listed
-    facts = {
-        "digest": result.digest,
-        "sought": known.sought,
-        "numbers": [result.records, result.empty, result.bad, result.lines, result.bytes],
-        "bad_records": [[bad.line, bad.what] for bad in result.bad_records],
-        "found": len(known.found),
-        "listed": -1 if result.listed is None else len(listed),
-    }
-    arrays = (known.found, *(array.astype(np.int64) for array in (result.counts, listed, result.where)))
-    body = b"".join([json.dumps(facts).encode(), b"\n", *(array.tobytes() for array in arrays)])
-    return xxhash.xxh3_128_digest(body) + body
-
-
-def _count(value: object) -> int:
-    """A number such as are counted with; raises ValueError for all else."""
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError
-    return value
-
-
-def _listed(cells: Ids, size: object) -> tuple[Ids | None, Ids]:
-    """The records listed (-1: there is no list), and the places that stand behind them."""
-    if size == -1:
-        return None, cells.reshape(-1, 4)
-    end = 3 * _count(size)
-    return cells[:end].reshape(-1, 3), cells[end:].reshape(-1, 4)
-
-
-def _unpacked(data: bytes, stamp: Stamp) -> Known:
-    """Raises one of _DAMAGED for what was not packed by _packed."""
-    head, _, rest = data[_SUM:].partition(b"\n")
-    if xxhash.xxh3_128_digest(data[_SUM:]) != data[:_SUM]:
-        raise ValueError
-    facts, cells = json.loads(head), np.frombuffer(rest, dtype=np.int64)
-    size = _count(facts["found"])
-    records, empty, bad, lines, read = map(_count, facts["numbers"])
-    bad_records = tuple(BadRecord(_count(line), str(what)) for line, what in facts["bad_records"])
-    found, counts = cells[:size].view(np.uint64), cells[size : 2 * size]
-    listed, where = _listed(cells[2 * size :], facts["listed"])
-    if len(counts) != size or ((where[:, 0] < 0) | (where[:, 0] >= size)).any():
-        raise ValueError
-    digest, ids = str(facts["digest"]), np.arange(size)
-    result = ShardResult(ids, counts, where, records, empty, bad, lines, read, digest, bad_records, None, stamp, listed)
-    return Known(str(facts["sought"]), found, result)

@@ -9,7 +9,8 @@ from evalspill_guard.engine import processors
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.evalset import read_eval_set, with_fields
 from evalspill_guard.fields import FieldInfo
-from evalspill_guard.index import RunIndex, build
+from evalspill_guard.index import RunIndex
+from evalspill_guard.indexing import build
 from evalspill_guard.kernel import batch
 from evalspill_guard.model import DataFile, Reading
 from evalspill_guard.readers import open_records

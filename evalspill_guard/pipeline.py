@@ -13,7 +13,8 @@ from evalspill_guard.config import Check, Config
 from evalspill_guard.errors import ExitCode, UsageError, worst
 from evalspill_guard.evalset import EvalFile
 from evalspill_guard.gather import gather
-from evalspill_guard.index import RunIndex, build
+from evalspill_guard.index import RunIndex
+from evalspill_guard.indexing import build
 from evalspill_guard.loading import Loaded, load_checks, too_few
 from evalspill_guard.model import CheckResult, Problem, RowScore, RunResult, Script, Shard, TrainingRecord
 from evalspill_guard.pool import Pool, ScannedFile

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from evalspill_guard.cache import Cache, Known, Wanted
+from evalspill_guard.cache import Cache
 from evalspill_guard.engine import SERIAL, Engine, scan_all
-from evalspill_guard.index import Ids, Query, RunIndex, build, distinct
+from evalspill_guard.index import Ids, Query, RunIndex, distinct
 from evalspill_guard.indexfile import save
+from evalspill_guard.indexing import build
 from evalspill_guard.kernel import Hashes
+from evalspill_guard.known import Known, Wanted
 from evalspill_guard.model import Problem, Shard, Stamp
 from evalspill_guard.pool import ScannedFile
 from evalspill_guard.readers import shards_of

@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from test_scan import ROWS, Counted, checked, corpus, folder, line, reports, small_shards, uncached, write_rows
 
 from evalspill_guard import cache as cache_module
-from evalspill_guard.cache import Cache, Known, Wanted, default_folder
+from evalspill_guard.cache import Cache, default_folder
+from evalspill_guard.known import Known, Wanted
 from evalspill_guard.model import DataFile, Reading, Shard
 from evalspill_guard.scanner import ShardResult
 from evalspill_guard.streams import file_stamp, range_digest

@@ -18,8 +18,9 @@ from test_scan import ROWS, checked, corpus, line, sentence, uncached
 
 from evalspill_guard import engine as engine_module
 from evalspill_guard.engine import SERIAL, Engine, choose, processors, scan_all, scan_task
-from evalspill_guard.index import Query, build
+from evalspill_guard.index import Query
 from evalspill_guard.indexfile import save
+from evalspill_guard.indexing import build
 from evalspill_guard.model import DataFile, Reading, Shard
 from evalspill_guard.scanner import ShardResult
 

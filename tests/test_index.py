@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalspill_guard.index import Query, RunIndex, build, distinct, sorted_places
+from evalspill_guard.index import Query, RunIndex, distinct
+from evalspill_guard.indexing import build, sorted_places
 from evalspill_guard.kernel import batch
 
 WORD = st.sampled_from(["a", "b", "c", "extraordinarily", "é"])

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalspill_guard.index import Query, RunIndex, Search, build
+from evalspill_guard.index import Query, RunIndex, Search
 from evalspill_guard.indexfile import opened, save
+from evalspill_guard.indexing import build
 from evalspill_guard.kernel import batch
 
 WORD = st.sampled_from(["a", "b", "c", "d", "e"])

@@ -22,8 +22,8 @@ from evalspill_guard import remote
 from evalspill_guard.cache import FORMAT
 from evalspill_guard.cli import FORMATS, run_command
 from evalspill_guard.config import load
-from evalspill_guard.index import build
 from evalspill_guard.indexfile import save
+from evalspill_guard.indexing import build
 from evalspill_guard.loading import load_checks
 from evalspill_guard.reports.writer import write_reports
 

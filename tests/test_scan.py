@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from evalspill_guard import readers
 from evalspill_guard import scan as scan_module
 from evalspill_guard.engine import Engine
-from evalspill_guard.index import Query, RunIndex, build
+from evalspill_guard.index import Query, RunIndex
+from evalspill_guard.indexing import build
 from evalspill_guard.model import DataFile, Reading, Shard
 from evalspill_guard.pool import Pool
 from evalspill_guard.scan import Means, scan_files

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalspill_guard import pool, scanner
-from evalspill_guard.index import Ids, Query, build
+from evalspill_guard.index import Ids, Query
+from evalspill_guard.indexing import build
 from evalspill_guard.model import DataFile, Problem, Reading, Shard
 from evalspill_guard.scanner import BadRecord, ShardResult, Tally, first_places, scan_shard, sparse, summed, thinned
 

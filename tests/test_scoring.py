@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evalspill_guard.index import build
+from evalspill_guard.indexing import build
 from evalspill_guard.kernel import batch
 from evalspill_guard.model import EvalRow, Outcome, Place, RowScore, Script
 from evalspill_guard.scoring import (

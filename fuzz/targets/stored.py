@@ -9,8 +9,9 @@ import numpy as np
 import xxhash
 
 from evalspill_guard.baselinefile import parse, render
-from evalspill_guard.cache import Cache, Known, _packed
+from evalspill_guard.cache import Cache
 from evalspill_guard.errors import UsageError
+from evalspill_guard.known import Known, packed
 from evalspill_guard.model import DataFile, Reading, Shard
 from evalspill_guard.scanner import BadRecord, ShardResult
 from evalspill_guard.streams import file_stamp
@@ -71,13 +72,13 @@ def _right() -> tuple[Known, dict[Path, bytes]]:
     cache.remember({shard: result})
     files = {path: path.read_bytes() for path in cache.folder.rglob("*") if path.is_file()}
     assert sorted(path.suffix for path in files) == sorted(_SUFFIXES)
-    assert _answer() == _packed(known)
+    assert _answer() == packed(known)
     return known, files
 
 
 def _answer() -> bytes | None:
     known = Cache(folder() / "cache").known(_shard(), file_stamp(_shard().file))
-    return None if known is None else _packed(known)
+    return None if known is None else packed(known)
 
 
 def _in_the_place_of(suffix: str, data: bytes) -> None:
@@ -90,4 +91,4 @@ def _in_the_place_of(suffix: str, data: bytes) -> None:
     finally:
         path.write_bytes(files[path])
     if suffix != ".shard" or xxhash.xxh3_128_digest(data[16:]) != data[:16]:
-        assert answer in (None, _packed(known)), answer
+        assert answer in (None, packed(known)), answer
