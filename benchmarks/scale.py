@@ -29,8 +29,8 @@ from generate import CONFIG, MB, Data, N, enlarge, generate
 from measure import Measured, once
 from prose import Prose, questions, records
 
-from evalspill_guard.engine import processors
 from evalspill_guard.evalset import read_eval_set
+from evalspill_guard.executors import processors
 from evalspill_guard.index import Query, RunIndex
 from evalspill_guard.indexing import build
 from evalspill_guard.kernel import batch

@@ -102,7 +102,7 @@ def _means(
 ) -> Means:
     """What the scan may use."""
     from evalspill_guard.cache import Cache, default_folder
-    from evalspill_guard.engine import choose
+    from evalspill_guard.executors import choose
     from evalspill_guard.scan import Means
 
     folder = cache_dir or default_folder()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from evalspill_guard.engine import processors
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.evalset import read_eval_set, with_fields
+from evalspill_guard.executors import processors
 from evalspill_guard.fields import FieldInfo
 from evalspill_guard.index import RunIndex
 from evalspill_guard.indexing import build

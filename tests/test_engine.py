@@ -17,7 +17,9 @@ import world
 from test_scan import ROWS, checked, corpus, line, sentence, uncached
 
 from evalspill_guard import engine as engine_module
-from evalspill_guard.engine import SERIAL, Engine, choose, processors, scan_all, scan_task
+from evalspill_guard import executors
+from evalspill_guard.engine import SERIAL, Engine, scan_all, scan_task
+from evalspill_guard.executors import choose, processors
 from evalspill_guard.index import Query
 from evalspill_guard.indexfile import save
 from evalspill_guard.indexing import build
@@ -199,7 +201,7 @@ def test_an_interrupt_ends_any_executor_without_waiting(folder: Path) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(engine_module, "_ROOT", tmp_path)
+    monkeypatch.setattr(executors, "_ROOT", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
     return tmp_path
 

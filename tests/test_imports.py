@@ -23,6 +23,7 @@ LAYERS = (
     ("config",),
     ("kinds", "yamlfile"),
     ("scan",),
+    ("executors",),
     ("pool", "evalset", "evidence", "engine", "cache"),
     ("holding", "known"),
     ("aim", "scanner", "indexfile"),
