@@ -17,7 +17,7 @@ import pytest
 from markdown_it import MarkdownIt
 from reports_sample import GOLDEN, check, dirty, incomplete, passage, run, score
 
-from evalspill_guard.model import CheckResult, InputFile, Problem, RunResult
+from evalspill_guard.model import Accepted, BaselineUse, CheckResult, Grown, InputFile, Problem, RunResult
 from evalspill_guard.reports import CI_REPORTS, base_of, flagged, write_run
 from evalspill_guard.reports.github import github
 from evalspill_guard.reports.summary import MAX_BYTES
@@ -462,6 +462,23 @@ def test_the_summary_starts_with_the_verdict() -> None:
         )
     ]
     assert heads == ["Failed", "Passed", "Incomplete", "Incomplete"]
+
+
+ENTRY = Accepted("support-qa", "evals/a.jsonl", "0" * 32, "run", 13, 20, 0.75, "quoted on purpose", "2030-01-01")
+GROWN = Grown("support-qa", "evals/a.jsonl", 3, 3, "qa-3", 20, 30)
+PRUNE = " `evalspill-guard baseline prune` removes the stale and the expired ones."
+
+
+@pytest.mark.parametrize(("use", "said"), [
+    (BaselineUse("a|b.jsonl", 1200), "Baseline a&#124;b.jsonl: entries 1,200, stale 0, expired 0."),
+    (BaselineUse("b.jsonl", 3, stale=(ENTRY,)), f"Baseline b.jsonl: entries 3, stale 1, expired 0.{PRUNE}"),
+    (BaselineUse("b.jsonl", 3, "2030-02-01", (), (ENTRY,) * 2, (GROWN,)), "Baseline b.jsonl: entries 3, stale 0, "
+     f"expired 2, judged against 2030-02-01; rows grown past what was accepted 1.{PRUNE}"),
+])  # fmt: skip
+def test_the_summary_tells_what_became_of_the_baseline(use: BaselineUse, said: str) -> None:
+    content = ALL["summary.md"](run(baseline=use), "").decode()
+    assert [line for line in content.split("\n") if line.startswith("Baseline")] == [said]
+    assert "Baseline" not in ALL["summary.md"](run(baseline=None), "").decode()
 
 
 def test_the_summary_shows_the_worst_rows() -> None:

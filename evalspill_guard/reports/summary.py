@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from evalspill_guard.model import CheckResult, Problem, RunResult
+from evalspill_guard.model import BaselineUse, CheckResult, Problem, RunResult
 from evalspill_guard.reports import flagged, verdict
 from evalspill_guard.reports.flagged import Flagged
 from evalspill_guard.reports.json_report import CANNOT_SEE
@@ -24,7 +24,7 @@ _WHAT = 400
 
 def summary(result: RunResult, base: str = "") -> bytes:
     """The summary, of MAX_BYTES or less: what does not fit is counted, and stands in the other reports."""
-    first = [_verdict(result), _overview(result), _problems(result.problems, base)]
+    first = [_verdict(result), _overview(result), _baseline(result.baseline), _problems(result.problems, base)]
     last = [_reports(result), _limits()]
     room = MAX_BYTES - _size([*first, *last]) - 200
     middle, left_out = _fitting(_sections(result, base), room)
@@ -70,6 +70,19 @@ def _overview(result: RunResult) -> str:
     )  # fmt: skip
     header = ("check", "result", "flagged", "accepted", "limit", "rows checked", "not looked for", "N")
     return _table(header, rows, len(ordered))
+
+
+def _baseline(use: BaselineUse | None) -> str:
+    """What became of the accepted rows, so that nobody has to read the log for it."""
+    if use is None:
+        return ""
+    judged = f", judged against {use.day}" if use.day else ""
+    said = f"entries {use.entries:,}, stale {len(use.stale):,}, expired {len(use.expired):,}{judged}"
+    grown = f"; rows grown past what was accepted {len(use.grown):,}" if use.grown else ""
+    prune = (
+        " `evalspill-guard baseline prune` removes the stale and the expired ones." if use.stale or use.expired else ""
+    )
+    return f"Baseline {_name(use.path)}: {said}{grown}.{prune}"
 
 
 def _problems(problems: Sequence[Problem], base: str) -> str:
