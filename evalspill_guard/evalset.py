@@ -30,12 +30,13 @@ class EvalFile:
 
 @dataclass(frozen=True, slots=True)
 class EvalSet:
-    """The rows of a check, in file and line order, and what was wrong with its files."""
+    """The rows of a check in file and line order, what was wrong with its files, and the fields that no row has."""
 
     rows: tuple[EvalRow, ...]
     fingerprints: tuple[str, ...]
     files: tuple[EvalFile, ...]
     problems: tuple[Problem, ...]
+    unmet: tuple[str, ...] = ()
 
 
 def fingerprint(row_words: Sequence[str], key: bytes) -> str:
@@ -61,10 +62,11 @@ def read_eval_set(files: Sequence[DataFile], reading: Reading) -> EvalSet:
     marks: list[str] = []
     seen: list[EvalFile] = []
     problems: list[Problem] = []
+    unmet: list[set[str]] = []
     for number, file in enumerate(files):
         before = len(rows)
         try:
-            for row, mark in _rows(number, file, reading, seen, problems):
+            for row, mark in _rows(number, file, reading, seen, problems, unmet):
                 rows.append(row)
                 marks.append(mark)
         except Unreadable as error:
@@ -75,11 +77,15 @@ def read_eval_set(files: Sequence[DataFile], reading: Reading) -> EvalSet:
             seen.append(EvalFile(file, reading, "", False, InputFile(file.path, 0, "", len(rows) - before)))
         if len(rows) == before:
             problems.append(Problem(file.path, None, "this eval file has no rows"))
-    return EvalSet(tuple(rows), tuple(marks), tuple(seen), tuple(problems))
+    return EvalSet(tuple(rows), tuple(marks), tuple(seen), tuple(problems), _in_none(unmet))
+
+
+def _in_none(unmet: Sequence[set[str]]) -> tuple[str, ...]:
+    return tuple(sorted(set.intersection(*unmet))) if unmet else ()
 
 
 def _rows(
-    number: int, file: DataFile, reading: Reading, seen: list[EvalFile], problems: list[Problem]
+    number: int, file: DataFile, reading: Reading, seen: list[EvalFile], problems: list[Problem], unmet: list[set[str]]
 ) -> Iterator[tuple[EvalRow, str]]:
     key = fingerprint_key()
     with open_records(file, reading, "eval") as stream:
@@ -96,6 +102,7 @@ def _rows(
                         len(row_words), script(row_words)),
                 fingerprint(row_words, key),
             )  # fmt: skip
+        unmet.append(stream.select.unmet)
         digest = stream.source.digest()
         seen_file = InputFile(file.path, stream.source.size, digest, count, empty, bad)
         seen.append(EvalFile(file, reading, stream.format, stream.clean_possible, seen_file))

@@ -54,12 +54,20 @@ _ONE_SPELLING = re.compile(r"[ !#-.0-\[\]-~]+")  # printable ASCII without the q
 
 
 class Selector:
-    """Selects the texts of a record: those that `paths` name, in that order, or every text leaf (None)."""
+    """Selects the texts of a record: those that `paths` name, in that order, or every text leaf (None).
+
+    `unmet` are those of several paths that led to nothing so far, in any record.
+    """
 
     def __init__(self, paths: Sequence[str] | None) -> None:
         parsed = [parse_path(path) for path in paths or ()]
         self._every = not any(path.steps for path in parsed)
-        self._paths = [(literal(path), [_walk(step) for step in path.steps]) for path in parsed]
+        written = paths or ()
+        self._paths = [
+            (literal(path), [_walk(step) for step in path.steps], name)
+            for path, name in zip(parsed, written, strict=True)
+        ]
+        self.unmet = set(written) if len(written) > 1 and not self._every else set()
         self._apart = all(disjoint(one, two) for one, two in combinations(parsed, 2))
         self._shape = shape(parsed)
         self._names = sorted(names(self._shape))
@@ -109,12 +117,14 @@ class Selector:
     def _select(self, value: object, found: list[str]) -> bool:
         """Append the selected texts; whether all of them are plain, so that no parser can have lost a part."""
         plain = True
-        for name, steps in self._paths:
+        for name, steps, written in self._paths:
             nodes = [value]
             for step in steps:
                 nodes = step(nodes)
             if name:  # a column's name may look like a path
                 nodes = _by_key(name, [value]) + nodes
+            if nodes and self.unmet:
+                self.unmet.discard(written)
             plain = _gather_named(nodes, found) and plain
         return plain
 

@@ -111,6 +111,7 @@ def packed(known: Known) -> bytes:
         "sought": known.sought,
         "numbers": [result.records, result.empty, result.bad, result.lines, result.bytes],
         "bad_records": [[bad.line, bad.what] for bad in result.bad_records],
+        "unmet": sorted(result.unmet),
         "found": len(known.found),
         "listed": -1 if result.listed is None else len(listed),
     }
@@ -147,6 +148,9 @@ def unpacked(data: bytes, stamp: Stamp) -> Known:
     listed, where = _listed(cells[2 * size :], facts["listed"])
     if len(counts) != size or ((where[:, 0] < 0) | (where[:, 0] >= size)).any():
         raise ValueError
+    unmet = frozenset(map(str, facts["unmet"]))
     digest, ids = str(facts["digest"]), np.arange(size)
-    result = ShardResult(ids, counts, where, records, empty, bad, lines, read, digest, bad_records, None, stamp, listed)
+    result = ShardResult(
+        ids, counts, where, records, empty, bad, lines, read, digest, bad_records, None, stamp, listed, unmet
+    )
     return Known(str(facts["sought"]), found, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -80,6 +80,7 @@ def _load(check: Check, base: Path, own: _Own, first: int, problems: list[Proble
     rows = read_eval_set(evals, reading)
     problems.extend(rows.problems)
     problems.extend(too_few(check.eval, f"check {check.name}: eval", len(rows.rows)))
+    problems.extend(in_no_record(f"check {check.name}: eval", rows.unmet))
     log.info(
         "check %s: %d eval rows from %d files, %d training files", check.name, len(rows.rows), len(evals), len(train)
     )
@@ -146,6 +147,12 @@ def _eval_reading(check: Check, evals: Sequence[DataFile]) -> tuple[Reading, tup
         )
         return with_fields(source.reading, infos), notes
     return source.reading, ()
+
+
+def in_no_record(what: str, unmet: Iterable[str]) -> Iterator[Problem]:
+    """A problem for each of several fields that no record or row of a source has."""
+    for field in unmet:
+        yield Problem(what, None, f"no record has the field {field}: mend its name, or leave it out of fields")
 
 
 def too_few(source: Source, what: str, records: int) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from evalspill_guard.evalset import EvalFile
 from evalspill_guard.gather import gather
 from evalspill_guard.index import RunIndex
 from evalspill_guard.indexing import build
-from evalspill_guard.loading import Loaded, load_checks, too_few
+from evalspill_guard.loading import Loaded, in_no_record, load_checks, too_few
 from evalspill_guard.model import CheckResult, Problem, RowScore, RunResult, Script, Shard, TrainingRecord
 from evalspill_guard.pool import Pool, ScannedFile
 from evalspill_guard.scan import Means, Progress, scan_files
@@ -123,6 +123,7 @@ def _finish(
     pool = Pool.of([scanned[shard] for shard in sorted(shards, key=lambda s: s.file.path.encode())])
     problems.extend(pool.problems(check.train, config.on_bad_record, config.max_bad))
     problems.extend(too_few(check.train, f"check {check.name}: train", pool.records))
+    problems.extend(in_no_record(f"check {check.name}: train", pool.unmet))
     ignored = [_ignored_text(config, path) for path in check.ignore]
     scored = score_rows(
         rows.rows, rows.fingerprints, one.lengths, index, one.first, pool.findings, check.boilerplate, ignored

@@ -67,6 +67,12 @@ class Pool:
     def records(self) -> int:
         return sum(seen.records for seen in self.inputs)
 
+    @property
+    def unmet(self) -> list[str]:
+        """Those of several fields that no record of any file has."""
+        every = [shard.unmet for file in self.files for shard in file.shards if not shard.fault]
+        return sorted(frozenset.intersection(*every)) if every else []
+
     def problems(self, demands: Demands, on_bad_record: str, max_bad: Fraction) -> Iterator[Problem]:
         """Everything about these files that makes the scan incomplete."""
         for file in self.files:

@@ -104,7 +104,7 @@ class ShardResult:
 
     `where` has (id, line, start, ordinal) of the first four places of each id, or fewer, where earlier shards of the
     file hold enough; `listed` has (line, start, ordinal) of every record among the first 256 that hold an id, or is
-    None where these are too many to be read by themselves.
+    None where these are too many to be read by themselves. `unmet` are those of several fields that no record has.
     """
 
     ids: Ids
@@ -120,6 +120,7 @@ class ShardResult:
     fault: Problem | None
     stamp: Stamp | None = None
     listed: Ids | None = None
+    unmet: frozenset[str] = frozenset()
 
     @classmethod
     def failed(cls, fault: Problem) -> ShardResult:
@@ -172,6 +173,7 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
     lines = size = 0
     digest, opened = "", False
     stamp: Stamp | None = None
+    unmet: frozenset[str] = frozenset()
     try:
         with open_records(shard.file, shard.reading, "train", shard.start, shard.end) as stream:
             opened, stamp = True, stream.source.stamp
@@ -181,7 +183,7 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
                     progress(stream.source.raw_bytes)
             finally:
                 lines = stream.lines
-            digest, size = stream.source.digest(), stream.source.size
+            digest, size, unmet = stream.source.digest(), stream.source.size, frozenset(stream.select.unmet)
     except Unreadable as error:
         fault = Problem(shard.file.path, error.line or (lines + 1 if opened and stream.has_lines else None), error.what)
     except OSError as error:
@@ -189,7 +191,7 @@ def scan_shard(shard: Shard, index: RunIndex, progress: Callable[[int], None] = 
     scan.tally.settle()
     return ShardResult(
         scan.tally.ids, scan.tally.counts, scan.tally.where, scan.records, scan.empty, scan.bad,
-        lines, size, digest, tuple(scan.bad_records), fault, stamp, sparse(scan.tally.listed, scan.records),
+        lines, size, digest, tuple(scan.bad_records), fault, stamp, sparse(scan.tally.listed, scan.records), unmet,
     )  # fmt: skip
 
 

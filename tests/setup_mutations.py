@@ -373,7 +373,7 @@ _CONFIG = [
     M("short rows off", "to quiet a warning", both(config("    eval:\n", "    short_rows: off\n    eval:\n"), records(QA, lambda _, r: {**r, "question": str(r["question"]).rsplit(" ", 12)[0]})), 3, "no eval row could be scored"),
     M("boilerplate of everything", "thought to be a minimum", config("    eval:\n", "    boilerplate: {records: 0, rows: 0}\n    eval:\n"), 1),
     M("the eval set ignored", "thought to be an allowlist", config("    eval:\n", f"    ignore: [{QA}]\n    eval:\n"), 3, "38 of 40 eval rows were not checked"),
-    M("bad records skipped", "to quiet a warning", both(append(CONFIG, "on_bad_record: skip\nmax_bad: 100%\n"), recode(TICKETS, lambda data: data.replace(b'"', b"'"))), 1),
+    M("bad records skipped", "to quiet a warning", both(append(CONFIG, "on_bad_record: skip\nmax_bad: 100%\n"), recode(TICKETS, lambda data: data.replace(b'"', b"'"))), 3, "no record has the field messages[].content"),
 ]  # fmt: skip
 _AROUND = [
     M("wrong folder", "a monorepo", nothing, 2, "no evalspill.yaml here", gate=elsewhere),
@@ -434,6 +434,7 @@ def changed(change: Change) -> Change:
 MUTATIONS = (
     *_DATA, *_CONFIG, *_AROUND,
     M("near copy", "a question was adapted", changed(nothing), 1),
+    M("file moved while another grew", "min_files of 4 files is 3", both(move(TICKETS, "data/tickets.jsonl"), recode(KB, lambda data: data + data.split(b"\n", 1)[1])), 3, "no record has the field messages[].content"),
     M("engine that leaves", "a licence is missing", nothing, 2, "SystemExit", gate=typed("--engine sys:exit --no-cache")),
 )  # fmt: skip
 
@@ -445,7 +446,7 @@ LOOSENED = (
     M("a training file ignored, near copy", "thought to be an allowlist", changed(config(_CHECK, f"    ignore: [{TICKETS}]\n{_CHECK}")), 0),
     M("training field renamed in half", "two exports in one file; max_empty is 50 %", packed_records(lambda n, r: renamed(r, "body", "text") if n < 30 else r), 0, "\"empty\": 30", "mail.jsonl.gz"),
     M("eval field renamed in half", "two versions in one file; max_unchecked is 50 %", records(QA, lambda n, r: renamed(r, "question", "input") if n < 20 else r), 0, "\"empty\": 20"),
-    M("file moved while another grew", "min_files of 4 files is 3", both(move(TICKETS, "data/tickets.jsonl"), recode(KB, lambda data: data + data.split(b"\n", 1)[1])), 0),
+    M("file of the same fields moved while another grew", "min_files of 4 files is 3", both(move(MAIL, "data/mail.jsonl.gz"), recode(KB, lambda data: data + data.split(b"\n", 1)[1])), 0, "", "mail.jsonl.gz"),
     M("token ids in the place of text", "the tokenised data set was named", packed_records(lambda _, r: {"body": [hash(one) % 50_000 for one in str(r["body"]).split()]}), 0, "mail.jsonl.gz", "mail.jsonl.gz"),
     M("baseline edited, a longest of 999", "to be safe", accepted(lambda entry: entry.update(longest=999)), 0),
 )  # fmt: skip

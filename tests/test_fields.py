@@ -395,3 +395,26 @@ def test_a_very_long_path_is_read_at_once():
     steps = parse_path("a[]" * 1 + ".b[]" * 20_000).steps
     assert len(steps) == 2 + 40_000
     assert all(one != two for one, two in pairwise(steps))
+
+
+@pytest.mark.parametrize(
+    ("paths", "records", "unmet"),
+    [
+        (["a", "b"], [{"a": "x"}, {"a": "y"}], {"b"}),
+        (["a", "b"], [{"a": "x"}, {"b": None}], set()),
+        (["a", "b.c", "b.d"], [{"a": "x", "b": {"c": ""}}], {"b.d"}),
+        (["a", "m[role=user].t"], [{"a": "x", "m": [{"role": "bot", "t": "y"}]}], {"m[role=user].t"}),
+        (["a", "b"], [], {"a", "b"}),
+        (["a"], [{"b": "x"}], set()),
+        ([".", "b"], [{"a": "x"}], {"b"}),
+        (None, [{"a": "x"}], set()),
+    ],
+)
+def test_of_several_paths_those_that_led_to_nothing_are_known(
+    paths: list[str] | None, records: list[dict[str, object]], unmet: set[str]
+) -> None:
+    by_value, by_json = Selector(paths), Selector(paths)
+    for record in records:
+        by_value.leaves(record)
+        by_json.from_json(json.dumps(record).encode())
+    assert (by_value.unmet, by_json.unmet) == (unmet, unmet)

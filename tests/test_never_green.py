@@ -205,3 +205,30 @@ def test_in_a_hook_a_green_run_is_quiet_and_a_red_one_short(
     assert "1 of 2 eval rows flagged" in out
     assert "eval.jsonl:1" in out
     assert len(out.splitlines()) < 40
+
+
+@pytest.mark.parametrize("side", ["train", "eval"])
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "json"])
+def test_one_of_several_fields_that_no_record_has_is_a_problem(tmp_path: Path, side: str, suffix: str) -> None:
+    row = " ".join(f"w{number}" for number in range(20))
+    for name, key in (("train", "body"), ("eval", "question")):
+        world.table(tmp_path / f"{name}.{suffix}", [{"id": "a", key: row}, {"id": "b", key: f"{row} more"}])
+    fields = {"train": "[id, body]", "eval": "[id, question]"}
+    for code, (old, new) in ((1, ("", "")), (3, ("body", "bodyy") if side == "train" else ("question", "qestion"))):
+        lines = (f"{one}: {{files: {one}.{suffix}, fields: {fields[one].replace(old, new)}}}\n" for one in fields)
+        (tmp_path / "evalspill.yaml").write_text("version: 1\nflag_at: any\n" + "".join(lines))
+        assert [world.check(tmp_path), world.check(tmp_path)] == [code, code], "the second one knows it from the cache"
+    said = f"no record has the field {new}: mend its name, or leave it out of fields"
+    assert (f"check default: {side}", None, said) in world.problems(tmp_path)
+
+
+def test_a_field_that_only_one_of_many_shards_has_is_no_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalspill_guard.readers.SHARD_BYTES", 1000)
+    rows = [{"body": f"text {number} of many"} for number in range(300)] + [{"title": None}]
+    world.jsonl(tmp_path / "train.jsonl", rows)
+    world.jsonl(tmp_path / "eval.jsonl", [{"question": " ".join(f"w{number}" for number in range(20))}])
+    config = "version: 1\ntrain: {files: train.jsonl, fields: [body, title]}\n"
+    (tmp_path / "evalspill.yaml").write_text(config + "eval: {files: eval.jsonl, fields: [question]}\n")
+    assert (world.check(tmp_path), world.problems(tmp_path)) == (0, [])

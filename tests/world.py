@@ -26,6 +26,20 @@ def jsonl(path: Path, records: Sequence[object]) -> Path:
     return path
 
 
+def table(path: Path, rows: Sequence[dict[str, str]]) -> Path:
+    """Rows of the same keys, in the format that the suffix names: jsonl, json or csv."""
+    if path.suffix == ".jsonl":
+        return jsonl(path, rows)
+    with path.open("w", newline="") as file:
+        if path.suffix == ".json":
+            json.dump(rows, file)
+        else:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
+
+
 def config(folder: Path, extra: str = "", train: str = "train.jsonl", evals: str = "eval.jsonl") -> Path:
     path = folder / "evalspill.yaml"
     path.write_text(CONFIG.format(train=train, evals=evals) + extra)
