@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from evalspill_guard.checkout import Absent, absent
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import DataFile, Problem
 from evalspill_guard.remote import entries, info, is_remote, is_web, shown
@@ -59,6 +60,7 @@ def expand(
         problems += missing + [Problem(_shown(path), None, fault) for path, fault in faults if fault]
         found.update((path, DataFile(_shown(path), str(base / path))) for path, fault in faults if not fault)
     problems += _told_apart_by_query(found.values())
+    problems += [Problem(_shown(one.path), None, one.what) for one in absent(base) if _would_hold(patterns, one)]
     return _each_once(sorted(found.values(), key=lambda file: os.fsencode(file.path))), list(dict.fromkeys(problems))
 
 
@@ -68,6 +70,22 @@ def would_match(patterns: Collection[str], path: str) -> bool:
     return any(_matcher(one)(path) for pattern in here for one in _braces(pattern)) and not any(
         _matcher(one)(path) for pattern in refused for one in _braces(pattern[1:])
     )
+
+
+def _would_hold(patterns: Collection[str], gone: Absent) -> bool:
+    """Whether globs would match what is not there: a file, or one in a folder of which nothing is known."""
+    if not gone.is_folder:
+        return would_match(patterns, gone.path)
+    folder = tuple(part for part in _clean(gone.path).split("/") if part)
+    here, refused = ([p for p in patterns if p.startswith("!") is excludes] for excludes in (False, True))
+    if any(_matcher(one)(f"{gone.path}/any") for pattern in refused for one in _braces(pattern[1:])):
+        return False
+    return any(_leads_into(folder, tuple(_clean(one).split("/"))) for pattern in here for one in _braces(pattern))
+
+
+def _leads_into(folder: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    """Whether something below a folder could match."""
+    return not folder or any(_leads_into(folder[1:], rest) for rest in _rests(folder[0], parts))
 
 
 def _addresses(pattern: str, is_wanted: Callable[[str], bool]) -> tuple[list[str], list[Problem]]:

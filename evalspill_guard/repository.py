@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from evalspill_guard.baseline import Baseline
+from evalspill_guard.checkout import git
 from evalspill_guard.config import Config
 from evalspill_guard.errors import ExitCode
 from evalspill_guard.model import DataFile
@@ -84,35 +83,18 @@ def _is_always(hook: dict[str, object]) -> bool:
 
 def _top(base: Path) -> Path | None:
     """The repository that holds a folder; None where there is none, or git cannot be asked."""
-    said = _git(base, "rev-parse", "--show-toplevel")
+    said = git(base, "rev-parse", "--show-toplevel")
     return Path(said.rstrip("\n")) if said else None
 
 
 def _tracked(base: Path, top: Path, what: str, folder: Path) -> Iterator[Finding]:
     if not folder.resolve().is_relative_to(top.resolve()):
         return
-    files = (_git(base, "ls-files", "-z", "--", str(folder)) or "").split("\0")[:-1]
+    files = (git(base, "ls-files", "-z", "--", str(folder)) or "").split("\0")[:-1]
     if files:
         shown = Path(os.path.relpath(folder, base)).as_posix()
         advice = f"`git rm -r --cached {shown}`, and put it into .gitignore"
         yield Finding(shown, f"{what} is tracked by git ({len(files)} files), and may hold row text", advice)
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """What git says; None where it says nothing. The repository's own programs and hooks are not run."""
-    git = shutil.which("git")
-    if git is None:
-        return None
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "SYSTEMROOT", "USERPROFILE")}
-    harmless = ["-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"]
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell, and every argument is ours
-            [git, *harmless, *arguments], cwd=folder, env={**kept, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=True,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return os.fsdecode(done.stdout)
 
 
 def _key(baseline: Baseline) -> Iterator[Finding]:

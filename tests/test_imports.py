@@ -37,7 +37,7 @@ LAYERS = (
     ("kernel",),
     ("text",),
     ("model",),
-    ("durable", "errors", "sink", "__init__"),
+    ("durable", "errors", "sink", "checkout", "__init__"),
 )
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 

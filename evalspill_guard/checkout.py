@@ -1,0 +1,117 @@
+"""What a repository promises and this checkout does not hold: submodules, sparse checkouts, outputs of DVC stages.
+
+A glob does not miss what is not there, so it is looked for where git and DVC write it down.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_SUBMODULE = "a submodule that is not checked out: run `git submodule update --init`"
+_SPARSE = "tracked by git, but left out of this sparse checkout: `git sparse-checkout add` its folder, or exclude it"
+_UNASKED = "this sparse checkout leaves out files, and git cannot be asked which: check out everything"
+_DVC = "the output of a DVC stage without its data: run `dvc pull`"
+_MODULE_PATH = re.compile(r"^\s*path\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A file, or a folder of any files, that is not there: its path as a glob would match it, and what to do."""
+
+    path: str
+    is_folder: bool
+    what: str
+
+
+def absent(base: Path) -> list[Absent]:
+    """What is missing in the repository in which a config's folder lies; nothing outside of a repository."""
+    here = Path(os.path.abspath(base))  # noqa: PTH100 - links are to stay
+    top = next((folder for folder in (here, *here.parents) if os.path.lexists(folder / ".git")), None)
+    found = list(_dvc(here, top))
+    if top is not None:
+        found += [Absent(_relative(path, here), True, _SUBMODULE) for path in _submodules(top)]
+        found += _sparse(top, here)
+    return sorted(found, key=lambda one: os.fsencode(one.path))
+
+
+def git(folder: Path, *arguments: str) -> str | None:
+    """What git says; None where it says nothing. The repository's own programs and hooks are not run."""
+    program = shutil.which("git")
+    if program is None:
+        return None
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "SYSTEMROOT", "USERPROFILE")}
+    harmless = ["-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"]
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, and every argument is ours
+            [program, *harmless, *arguments], cwd=folder, env={**kept, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return os.fsdecode(done.stdout)
+
+
+def _relative(path: Path, here: Path) -> str:
+    return Path(os.path.relpath(path, here)).as_posix()
+
+
+def _submodules(top: Path) -> Iterator[Path]:
+    """The folders of submodules that hold nothing, also of submodules in submodules."""
+    for name in _MODULE_PATH.findall(_text(top / ".gitmodules")):
+        folder = top / name
+        if not folder.is_dir() or not any(folder.iterdir()):
+            yield folder
+        elif folder.resolve() != top.resolve():
+            yield from _submodules(folder)
+
+
+def _sparse(top: Path, here: Path) -> list[Absent]:
+    """Files that git tracks and has left out on purpose; it is asked where there is a list of what to leave out."""
+    if not _is_sparse(top):
+        return []
+    said = git(top, "ls-files", "-t", "-z")
+    if said is None:
+        return [Absent(".", True, _UNASKED)]
+    left_out = [line[2:] for line in said.split("\0") if line.startswith("S ")]
+    return [Absent(_relative(top / name, here), False, _SPARSE) for name in left_out]
+
+
+def _is_sparse(top: Path) -> bool:
+    folder = top / ".git"
+    if folder.is_file():  # of a worktree or a submodule
+        folder = top / _text(folder).removeprefix("gitdir:").strip()
+    return (folder / "info/sparse-checkout").is_file()
+
+
+def _dvc(here: Path, top: Path | None) -> Iterator[Absent]:
+    """Outputs that a dvc.lock beside the config, or above it in the repository, names, and that are not there."""
+    for folder in (here, *here.parents):
+        for name in _outputs(folder / "dvc.lock"):
+            if not os.path.lexists(folder / name):
+                yield Absent(_relative(folder / name, here), not Path(name).suffix, _DVC)
+        if top is None or folder == top:
+            return
+
+
+def _outputs(lock: Path) -> list[str]:
+    with suppress(yaml.YAMLError, LookupError, TypeError, AttributeError):
+        stages: Any = yaml.safe_load(_text(lock))["stages"]
+        return [str(out["path"]) for stage in stages.values() for out in stage.get("outs", ())]
+    return []
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
