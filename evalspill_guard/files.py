@@ -6,7 +6,8 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -16,8 +17,11 @@ from evalspill_guard.model import DataFile, Problem
 from evalspill_guard.remote import entries, info, is_remote, is_web, shown
 
 _GLOB = re.compile(r"[*?\[{]")
+_SUFFIX = re.compile(r"\.[A-Za-z]\w*$")
 _NOTHING = "matches no file"
 _BY_QUERY = "addresses that differ only in user or query: a report cannot tell them apart"
+_LINK_AS_TEXT = "a symbolic link that was checked out as text: set core.symlinks, or copy its target"
+_LONGEST_LINK = 4096  # bytes
 _DVC = "a DVC pointer without its data: run `dvc pull`"
 _ANNEX = re.compile(rb"/annex/objects/|(\.\./)*\.git/annex/objects/")
 
@@ -144,11 +148,30 @@ def _wanted(pattern: str, base: Path, is_wanted: Callable[[str], bool]) -> tuple
         paths += matches
         if not (matches or pointers):
             absent.append(one)
-    spelt_out = [one for one in absent if not _GLOB.search(one)]
-    missing += [Problem(_shown(one), None, _NOTHING) for one in spelt_out]
+    missing += [Problem(_shown(one), None, _NOTHING) for one in _missed(absent, paths)]
     if not (paths or missing):
         missing.append(Problem(_shown(pattern), None, _NOTHING))
     return paths, missing
+
+
+def _missed(absent: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
+    """Of what braces spell out and is not there: each path without a glob, and one glob of each folder.
+
+    Another suffix in the same folder is a choice; another folder is data that are missing.
+    """
+    told: set[str] = set()
+    for one in absent:
+        folder = one.rpartition("/")[0]
+        if not _GLOB.search(one):
+            yield one
+        elif paths and folder not in told and not any(map(_matcher(f"{folder}/*" if folder else "*"), paths)):
+            told.add(folder)
+            yield one
+
+
+def stars_joined(pattern: str) -> bool:
+    """Whether two stars stand beside something else between slashes, where they are one and lead into no folder."""
+    return any("**" in part and part != "**" for part in pattern.removeprefix("!").split("/"))
 
 
 def _without_data(pattern: str, base: Path) -> list[str]:
@@ -228,9 +251,14 @@ def _walk(base: Path, folder: str, parts: tuple[str, ...], seen: frozenset[str])
         if _is_folder(entry):
             for rest in _rests(entry.name, parts):
                 found |= _walk(base, path, rest, seen | {real})
-        elif _parts_match((entry.name,), parts):
+        elif _parts_match((entry.name,), parts) or (_is_lost_folder(entry, path, base) and _rests(entry.name, parts)):
             found.add(path)
     return found
+
+
+def _is_lost_folder(entry: os.DirEntry[str], path: str, base: Path) -> bool:
+    """Whether this is a link that leads nowhere and may have been one to a folder: files have suffixes, mostly."""
+    return entry.is_symlink() and not _SUFFIX.search(entry.name) and not os.path.exists(base / path)  # noqa: PTH110
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -256,7 +284,7 @@ def _is_own(path: str, base: Path, own: Collection[str]) -> bool:
 
 def _fault(path: Path) -> str:
     try:
-        mode = path.stat().st_mode
+        mode, size = (known := path.stat()).st_mode, known.st_size
     except OSError as error:
         annex = path.is_symlink() and ".git/annex" in path.readlink().as_posix()
         return (
@@ -266,7 +294,18 @@ def _fault(path: Path) -> str:
         )
     if stat.S_ISDIR(mode):
         return _why_closed(path) or "is a folder: write a glob such as **/*.jsonl below it"
-    return "" if stat.S_ISREG(mode) else "is not a regular file"
+    if not stat.S_ISREG(mode):
+        return "is not a regular file"
+    return _LINK_AS_TEXT if size <= _LONGEST_LINK and _is_link_as_text(path) else ""
+
+
+def _is_link_as_text(path: Path) -> bool:
+    """Whether a file is nothing but the relative path of another, as git writes a link where it may make none."""
+    with suppress(OSError, ValueError):
+        target = path.read_bytes().decode()
+        is_path = "/" in target and not target.startswith("/") and target.isprintable()
+        return is_path and not path.samefile(path.parent / target)
+    return False
 
 
 def _why_closed(folder: Path) -> str:

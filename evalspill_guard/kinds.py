@@ -11,6 +11,8 @@ from typing import Any
 
 from evalspill_guard.errors import Mistake
 from evalspill_guard.fields import FieldError, parse_path
+from evalspill_guard.files import stars_joined
+from evalspill_guard.remote import shown_pattern
 from evalspill_guard.yamlfile import Items, Mapping, Mistakes, Node, Scalar
 
 
@@ -122,6 +124,9 @@ def _files(node: Node, key: str, mistakes: Mistakes) -> tuple[str, ...]:
     named = _strings(node, key, mistakes)
     if named and all(one.startswith("!") for one in named):
         mistakes.add(node, key, "every entry excludes; name what to read, too")
+    for one in filter(stars_joined, named):
+        how = "leads into folders only alone between slashes, as in **/*.jsonl"
+        mistakes.add(node, key, f"{shown_pattern(one)}: ** {how}")
     return named
 
 

@@ -15,7 +15,7 @@ from evalspill_guard.errors import Unreadable, UsageError
 from evalspill_guard.estimate import first_scan
 from evalspill_guard.evalset import HEAD
 from evalspill_guard.fields import FieldInfo, propose, table
-from evalspill_guard.files import expand
+from evalspill_guard.files import expand, stars_joined
 from evalspill_guard.guess import data_files, guess, literal, train_patterns
 from evalspill_guard.model import DataFile, Reading
 from evalspill_guard.proposal import SCHEMA_NAME, SetProposal, check_name, hook, render_config
@@ -62,6 +62,8 @@ def _pattern(given: str, base: Path) -> str:
     if is_remote(given):
         return given
     path = Path(given)
+    if stars_joined(given) and not path.exists():
+        raise UsageError(f"{given}: ** leads into folders only alone between slashes, as in **/*.jsonl")
     relative = Path(os.path.relpath(path.absolute(), base)).as_posix()
     if path.is_dir():
         return f"{literal(relative)}/**/*.{_DATA}"

@@ -129,6 +129,19 @@ def test_two_checks_of_one_name_are_a_mistake() -> None:
     assert mistakes("version: 1\ntrain: {files: a}\nchecks:\n" + one + one)[0][:2] == (5, "checks[1].name")
 
 
+@pytest.mark.parametrize(("glob", "wrong"), [
+    ("data/**.jsonl", True), ("data/**/*.jsonl", False), ("data**/a", True), ("!**.bak", True), ("**", False),
+    ("!drafts/**", False), ("s3://b/**.jsonl", True),
+])  # fmt: skip
+def test_two_stars_beside_something_else_are_a_mistake(glob: str, wrong: bool) -> None:
+    text = f"version: 1\ntrain: {{files: [a.jsonl, '{glob}']}}\neval: {{files: b.jsonl, fields: [q]}}\n"
+    if not wrong:
+        assert parse(text, Path("evalspill.yaml")).checks[0].train.files == ("a.jsonl", glob)
+    else:
+        said = f"{glob}: ** leads into folders only alone between slashes, as in **/*.jsonl"
+        assert mistakes(text) == [(2, "train.files", said)]
+
+
 def test_settings_pasted_back_give_the_same_check() -> None:
     check = only("n: 9\nflag_at: {coverage: 0.125, longest: 7}\nfail_over: 2.5%\nboilerplate: {records: 3, rows: 2}\n")
     again = parse(yaml.safe_dump({"version": 1, "checks": [check.settings()]}), Path("evalspill.yaml")).checks[0]

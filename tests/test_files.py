@@ -464,3 +464,39 @@ def test_a_file_can_be_asked_whether_it_changed_without_reading_it(tmp_path: Pat
         with pytest.raises(Unreadable, match="changed during the scan"):
             source.check_unchanged()
         assert source.raw_bytes == 0
+
+
+def test_a_lost_link_that_may_have_been_a_folder_is_a_problem_where_a_glob_would_go_into_it(tmp_path: Path) -> None:
+    _make(tmp_path, "a.jsonl", "d/b.jsonl")
+    (tmp_path / "shards").symlink_to("/mnt/unmounted/shards")
+    (tmp_path / "notes.txt").symlink_to("/mnt/unmounted/notes.txt")
+    lost = [("shards", "cannot be read: No such file or directory")]
+    for pattern in ("**/*.jsonl", "*/*.jsonl", "sh*/**"):
+        assert _problems(tmp_path, pattern) == lost
+    for patterns in (["*.jsonl"], ["d/**"], ["**/*.jsonl", "!shards"]):
+        assert _problems(tmp_path, *patterns) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("{train,extra}/*.jsonl", ["extra/*.jsonl"]),
+        ("{train,extra,more}/*.{jsonl,csv}", ["extra/*.jsonl", "more/*.jsonl"]),
+        ("train/*.{jsonl,csv}", []),
+        ("{train/**,extra/**}/*.jsonl", ["extra/**/*.jsonl"]),
+        ("{train,.}/*.jsonl", ["./*.jsonl"]),
+        ("{extra,more}/*.jsonl", ["{extra,more}/*.jsonl"]),
+    ],
+)
+def test_each_folder_in_braces_must_hold_something(pattern: str, expected: list[str], tmp_path: Path) -> None:
+    _make(tmp_path, "train/a.jsonl", "extra/a.txt")
+    assert _problems(tmp_path, pattern) == [(path, "matches no file") for path in expected]
+
+
+def test_a_link_that_was_checked_out_as_text_is_a_problem(tmp_path: Path) -> None:
+    _make(tmp_path, "s/corpus.txt", "data/a.txt")
+    (tmp_path / "data/link.txt").write_text("../s/corpus.txt")
+    (tmp_path / "data/other.txt").write_text("../s/nothing.txt")
+    (tmp_path / "data/prose.txt").write_text("see ../s/corpus.txt\n")
+    [(path, what)] = _problems(tmp_path, "data/*.txt")
+    assert (path, what[:44]) == ("data/link.txt", "a symbolic link that was checked out as text")
