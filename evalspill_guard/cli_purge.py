@@ -12,7 +12,7 @@ from evalspill_guard.cli_options import baseline_of, baseline_option, config_opt
 from evalspill_guard.errors import Unreadable
 
 if TYPE_CHECKING:
-    from evalspill_guard.model import CheckResult, RunResult
+    from evalspill_guard.model import CheckResult
     from evalspill_guard.purge import Purged
     from evalspill_guard.purgewriter import Outcome
     from evalspill_guard.tables import Table
@@ -42,25 +42,32 @@ def purge(
 
     from evalspill_guard import terminal
     from evalspill_guard.purge import plan
-    from evalspill_guard.purgewriter import measure, refuse_folder, refuse_paths, write
+    from evalspill_guard.purgefiles import starved
+    from evalspill_guard.purgewriter import measure, refuse_folder, refuse_list, refuse_paths, set_aside, write
+    from evalspill_guard.reports.training_csv import training_csv
 
     config = load_config(config_path)
     refuse_folder(out, config)
     config = replace(config, reports=replace(config.reports, training=False))
-    found = run_scan(config, baseline_of(config, baseline_path), **scan)
+    baseline = baseline_of(config, baseline_path)
+    found = run_scan(config, baseline, **scan)
     if not found.result.complete:
         terminal.tell_problems(found.result)
         raise Unreadable("nothing was written: an incomplete scan does not know all records that leak")
     refuse_paths(out, config, found.trained)
+    if listed:
+        refuse_list(listed, out, config, baseline.path, found.trained)
     with terminal.Progress() as progress:
         purged = plan(found.trained, found.result.checks, found.means, progress)
-    done = measure(purged) if dry_run else write(purged, out)
-    if listed:
-        _list(replace(found.result, training=tuple(record for one in purged for record in one.gone.values())), listed)
+    gone = tuple(record for one in purged for record in one.gone.values())
+    with set_aside(listed, training_csv(replace(found.result, training=gone))):
+        done = measure(purged) if dry_run else write(purged, out)
     terminal.show(_by_file(done))
     terminal.show(_by_check(purged, found.result.checks))
     for emptied in (one.path for one in done if one.emptied):
         terminal.say(f"{emptied}: no record is left, so no file is written for it")
+    for path, empty, left in starved(purged, found.trained.checks):
+        terminal.say(f"{path}: {empty} of the {left} records left yield no text: a check of what is left is incomplete")
     terminal.say(f"{'dry run: nothing written to' if dry_run else 'written:'} {terminal.shown(out)}")
 
 
@@ -96,15 +103,3 @@ def _by_check(purged: Sequence[Purged], checks: Sequence[CheckResult]) -> Table:
         records = {(record.path, record.record) for record, _ in mine}
         cells.append((check.name, str(len(records)), str(len({row for _, row in mine}))))
     return Table("by check", ("check", "records", "eval rows in them"), tuple(cells))
-
-
-def _list(result: RunResult, path: Path) -> None:
-    """Write the records that go as contaminated-training.csv lists them. Raises ReportError where that fails."""
-    from evalspill_guard.errors import ReportError
-    from evalspill_guard.reports.training_csv import training_csv
-
-    try:
-        with path.open("wb") as file:
-            file.writelines(training_csv(result))
-    except OSError as error:
-        raise ReportError(f"{path}: cannot be written: {error.strerror or type(error).__name__}") from error

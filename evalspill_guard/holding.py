@@ -91,7 +91,8 @@ def _read_some(shard: Shard, at: Sequence[tuple[int, int, int]], stamp: Stamp | 
     for first in range(0, len(at), _TOGETHER):
         some = list(islice(records, _TOGETHER))
         found.take(of_records(some), at[first : first + len(some)])
-    if stamp and changed(stamp, file_stamp(shard.file)):
+    now = file_stamp(shard.file) if stamp else None
+    if stamp and now and (changed(stamp, now) if found.wanted.sure else stamp != now):
         raise Unreadable(CHANGED)
 
 

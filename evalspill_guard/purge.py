@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from evalspill_guard.holding import Held
 from evalspill_guard.index import Ids, Mask
 from evalspill_guard.model import CheckResult, Outcome, Reading, RowScore, TrainingRecord
 from evalspill_guard.pool import Pool, ScannedFile
+from evalspill_guard.remote import is_remote
+from evalspill_guard.reports.clean import clean_path
 from evalspill_guard.scan import Means, Progress
 from evalspill_guard.scoring import Findings, FlagRule, ScoredRow, covered, score_rows
 from evalspill_guard.streams import CHANGED, identity
@@ -41,6 +44,12 @@ class _Gone:
     ids: list[Ids] = field(default_factory=list)
 
 
+def out_path(path: str) -> str:
+    """Where a training file is written below the folder of a purge: as a clean file is, under its own name."""
+    name = PurePosixPath(path).name
+    return str(PurePosixPath(clean_path(path)).with_name(name.replace(":", "_") if is_remote(path) else name))
+
+
 def plan(
     found: Trained, results: Sequence[CheckResult], means: Means, progress: Progress | None = None
 ) -> list[Purged]:
@@ -61,6 +70,8 @@ class _Plan:
         self.gone = [_Gone(file) for file in files_of(found.checks)]
         self.same = _same_files([one.file for one in self.gone])
         self.findings = [Pool.of(check.files).findings for check in found.checks]
+        leaks = any(score.flagged and not score.accepted for result in results for score in result.rows)
+        self.moved = [leaks and _in_another_order(check.files) for check in found.checks]
         self.settled: dict[int, bytes] = {}  # rows with the live runs by which all records that hold one were found
 
     def goes_on(self) -> bool:
@@ -111,7 +122,10 @@ class _Plan:
         return Findings(all_of_it.ids, all_of_it.counts - np.bincount(at, minlength=len(all_of_it.ids)), {})
 
     def _touched(self, number: int, row: int, left: Findings) -> bool:
-        """Whether a record that goes held anything of a row; of other rows the scan has said what there is to say."""
+        """Whether a record that goes held anything of a row; of other rows the scan has said what there is to say, as
+        long as the records in which it looks for passages come first in what is written, too."""
+        if self.moved[number]:
+            return True
         ids = np.append(self.found.index.ids_of(row), self.found.index.row_whole[row])
         return bool((left.count(ids) != self.findings[number].count(ids)).any())
 
@@ -172,6 +186,12 @@ class _Plan:
             records = {key: _joined(record, known.get(key)) for key, record in sorted(one.records.items())}
             by_path[path] = Purged(one.file, records)
         return [by_path[path] for path in sorted(by_path, key=str.encode)]
+
+
+def _in_another_order(files: Sequence[ScannedFile]) -> bool:
+    """Whether files are written under names that sort in another way, such as _up for .. ."""
+    paths = [file.file.path for file in files]
+    return sorted(paths, key=str.encode) != sorted(paths, key=lambda path: out_path(path).encode())
 
 
 def _joined(one: TrainingRecord, other: TrainingRecord | None) -> TrainingRecord:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import xxhash
@@ -17,9 +16,8 @@ from evalspill_guard.purge import Purged
 from evalspill_guard.readers import kept_bytes, open_records
 from evalspill_guard.readers.parquetclean import kept_rows
 from evalspill_guard.readers.stream import BOM
-from evalspill_guard.remote import is_remote
-from evalspill_guard.reports.clean import clean_path
 from evalspill_guard.streams import CHANGED, Source, changed, compress, encode_like, open_raw, open_source
+from evalspill_guard.training import Searched
 
 _BLOCK = 1 << 20
 _BY_LINE = ("jsonl", "tsv")  # a record is a line, so that nothing has to be parsed to know where it ends
@@ -37,15 +35,22 @@ class Sizes:
     left: int = 0
 
 
-def out_path(path: str) -> str:
-    """Where a training file is written below the folder of a purge: as a clean file is, under its own name."""
-    name = PurePosixPath(path).name
-    return str(PurePosixPath(clean_path(path)).with_name(name.replace(":", "_") if is_remote(path) else name))
-
-
 def is_emptied(one: Purged) -> bool:
     """Whether no record is left of a file."""
     return len(one.gone) == one.file.seen.records
+
+
+def starved(purged: Iterable[Purged], checks: Iterable[Searched]) -> list[tuple[str, int, int]]:
+    """(path, records without text, records) of what is left of files with fewer texts than the next scan asks for."""
+    gone = {one.file.file.path: len(one.gone) for one in purged if one.gone}
+    found: set[tuple[str, int, int]] = set()
+    for check in checks:
+        most = check.loaded.check.train.max_empty
+        for seen in (file.seen for file in check.files if file.file.path in gone):
+            left = seen.records - gone[seen.path]
+            if left and (seen.empty == left or seen.empty > most * left):
+                found.add((seen.path, seen.empty, left))
+    return sorted(found, key=lambda one: one[0].encode())
 
 
 def purged_bytes(one: Purged, sizes: Sizes) -> Iterator[bytes]:

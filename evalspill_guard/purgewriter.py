@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import logging
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -20,8 +21,9 @@ from evalspill_guard.config import Config
 from evalspill_guard.durable import sync_folder, write_new
 from evalspill_guard.errors import ReportError, UsageError
 from evalspill_guard.files import would_match
-from evalspill_guard.purge import Purged
-from evalspill_guard.purgefiles import Sizes, is_emptied, out_path, purged_bytes
+from evalspill_guard.model import DataFile
+from evalspill_guard.purge import Purged, out_path
+from evalspill_guard.purgefiles import Sizes, is_emptied, purged_bytes
 from evalspill_guard.remote import is_remote
 from evalspill_guard.streams import identity
 from evalspill_guard.training import Trained, files_of
@@ -67,12 +69,55 @@ def refuse_paths(out: Path, config: Config, found: Trained) -> None:
     paths = sorted(out_path(path) for path, _ in files)
     if twice := sorted({path for path in paths if paths.count(path) > 1}):
         raise UsageError(f"{twice[0]}: two training files would be written there: rename one")
+    _refuse_where_found(out, paths, config, found)
+
+
+def refuse_list(path: Path, out: Path, config: Config, baseline: Path, found: Trained) -> None:
+    """Raises UsageError where a list would replace what a scan reads, or be found by a later one."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(f"{path}: name a file in a folder that is there")
+    real = Path(os.path.realpath(path))
+    if real.is_relative_to(os.path.realpath(out)):
+        raise UsageError(f"{path}: lies in the folder of the purge; name another place for the list")
+    files = [file.file for check in found.checks for file in check.files]
+    files += [file.file for check in found.checks for file in check.loaded.rows.files]
+    others = [config.path, baseline, *(config.base / name for check in config.checks for name in check.ignore)]
+    read = {identity(file) for file in [*files, *(DataFile("", str(other)) for other in others if other.exists())]}
+    if path.exists() and identity(DataFile("", str(path))) in read:
+        raise UsageError(f"{path}: is a file that was read; name another one for the list")
+    _refuse_where_found(real.parent, [real.name], config, found)
+
+
+def _refuse_where_found(folder: Path, paths: Sequence[str], config: Config, found: Trained) -> None:
     base = Path(os.path.realpath(config.base))
-    names = _names(out, [base / path for path, _ in files if not is_remote(path)])
+    files = [file.file.path for file in files_of(found.checks)]
+    names = _names(folder, [base / path for path in files if not is_remote(path)])
     for source in (one for check in config.checks for one in (check.train, check.eval)):
         globs = [_whole(pattern, base) for pattern in source.files]
         if would := [path for path in paths if any(would_match(globs, (name / path).as_posix()) for name in names)]:
-            raise UsageError(f"{out}: lies in the data: {', '.join(source.files)} would match {would[0]} there")
+            raise UsageError(f"{folder}: lies in the data: {', '.join(source.files)} would match {would[0]} there")
+
+
+@contextmanager
+def set_aside(path: Path | None, pieces: Iterable[bytes]) -> Iterator[None]:
+    """Write a file that gets its name when the block has ended well. Raises ReportError where it cannot be written."""
+    if path is None:
+        yield
+        return
+    hidden = f".{path.name}.{_TEMPORARY}"
+    for left in path.parent.glob(f"{glob.escape(hidden)}*"):  # by a run that was killed
+        left.unlink(missing_ok=True)
+    aside = path.with_name(f"{hidden}{secrets.token_hex(4)}")
+    try:
+        try:
+            write_new(aside, pieces, 0o666)
+        except OSError as error:
+            raise ReportError(f"{path}: cannot be written: {error.strerror or type(error).__name__}") from error
+        yield
+        aside.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            aside.unlink()
 
 
 def _names(out: Path, files: Iterable[Path]) -> list[Path]:

@@ -74,7 +74,7 @@ COMMANDS: dict[str, tuple[list[str], int, set[str]]] = {
     "check": (["check"], 1, REPORTS | CACHE),
     "check by one": (["check", "--no-cache", "--jobs", "1"], 1, REPORTS),
     "purge": (["purge", "--out", "purged", "--list", "gone.csv", "--no-cache"], 0, {
-        "gone.csv", "purged", ".purged.evalspill-tmp-*", ".purged.evalspill-tmp-*/new",
+        "gone.csv", ".gone.csv.evalspill-tmp-*", "purged", ".purged.evalspill-tmp-*", ".purged.evalspill-tmp-*/new",
         ".purged.evalspill-tmp-*/new/data", ".purged.evalspill-tmp-*/new/data/train.jsonl"}),
     "dry run": (["purge", "--out", "purged", "--dry-run", "--no-cache"], 0, set()),
     "baseline": (["baseline", "update", "--reason", "x", "--no-cache"], 0,

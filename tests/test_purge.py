@@ -28,7 +28,7 @@ from evalspill_guard import readers
 from evalspill_guard.cli import run_command
 from evalspill_guard.config import load
 from evalspill_guard.pipeline import run
-from evalspill_guard.purgefiles import out_path
+from evalspill_guard.purge import out_path
 
 
 def purge(folder: Path, *arguments: str, out: str = "purged") -> int:
@@ -596,3 +596,32 @@ def test_a_purge_by_workers_writes_the_same(tmp_path: Path, monkeypatch: pytest.
     for name, engine in (("one", "serial"), ("two", "process"), ("three", "concurrent.futures:ThreadPoolExecutor")):
         assert purge(tmp_path, "--no-cache", "--engine", engine, out=name) == 0
     assert tree(tmp_path / "one") == tree(tmp_path / "two") == tree(tmp_path / "three")
+
+
+def test_a_row_that_a_purge_does_not_touch_stays_green_where_files_sort_in_another_way_afterwards(
+    tmp_path: Path,
+) -> None:
+    """`longest` looks into the first four records of a run, and ../ext, which comes first, is written as _up/ext."""
+    row, other = sentence("long", 200).split(), sentence("other")
+    repo = tmp_path / "repo"
+    parts = [row[:38]] * 4 + [row[26:64]] * 4
+    world.jsonl(tmp_path / "ext/x.jsonl", [{"text": " ".join(part)} for part in parts])
+    world.jsonl(repo / "Z/y.jsonl", [{"text": " ".join(row[:60])}, {"text": other}, {"text": sentence("fine")}])
+    rows = [" ".join(row), other, *(sentence(f"row {i}") for i in range(10))]
+    world.jsonl(repo / "eval.jsonl", [{"question": text} for text in rows])
+    world.config(repo, train="['../ext/*.jsonl', 'Z/*.jsonl']")
+    assert flagged(repo) == 1
+    assert purge(repo, out="../purged") == 0
+    world.config(repo, train="'../purged/**/*.jsonl'")
+    assert flagged(repo) == 0
+
+
+@pytest.mark.parametrize(("texts", "empty", "left"), [([ROWS[1], ""], 1, 1), ([*ROWS[1:3], "fine", "", "", ""], 3, 4)])
+def test_what_is_left_with_too_little_text_for_a_check_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], texts: list[str], empty: int, left: int
+) -> None:
+    repository(tmp_path, ROWS, [{"text": text} for text in texts])
+    assert purge(tmp_path) == 0
+    assert f"train.jsonl: {empty} of the {left} records left yield no text: " in capsys.readouterr().out
+    in_place(tmp_path)
+    assert world.check(tmp_path) == 3

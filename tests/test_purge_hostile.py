@@ -462,3 +462,47 @@ def test_every_record_of_the_list_goes_and_no_other_does(tmp_path: Path) -> None
     lines = (tmp_path / "data/train.jsonl").read_bytes().splitlines(keepends=True)
     kept = b"".join(line for number, line in enumerate(lines, 1) if number not in numbers)
     assert (tmp_path / "purged/data/train.jsonl").read_bytes() == kept
+
+
+@pytest.mark.parametrize("name", [
+    "data/train.jsonl", "eval.jsonl", "evalspill.yaml", "purged/gone.csv", "purged/data/train.jsonl", "data/gone.jsonl",
+    "known.jsonl", "licence.txt", "data", "nowhere/gone.csv", "link.csv",
+])  # fmt: skip
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_list_takes_the_place_of_nothing_that_is_read_and_is_not_found_by_a_glob(
+    tmp_path: Path, name: str, more: tuple[str, ...]
+) -> None:
+    leaking(tmp_path)
+    (tmp_path / "known.jsonl").write_bytes(b"")
+    (tmp_path / "licence.txt").write_text("nothing")
+    (tmp_path / "link.csv").symlink_to("data/train.jsonl")
+    config = (tmp_path / "evalspill.yaml").read_text()
+    (tmp_path / "evalspill.yaml").write_text(config + "ignore: [licence.txt]\nbaseline: known.jsonl\n")
+    before = tree(tmp_path)
+    assert purge(tmp_path, "--no-cache", "--list", str(tmp_path / name), *more) == 2
+    assert tree(tmp_path) == before
+
+
+def test_a_list_that_cannot_be_written_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leaking(tmp_path)
+    (tmp_path / "gone.csv").write_text("an older list")
+    before = tree(tmp_path)
+
+    def full(path: Path, *rest: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evalspill_guard.purgewriter.write_new", full)
+    assert purge(tmp_path, "--no-cache", "--list", str(tmp_path / "gone.csv")) == 4
+    assert tree(tmp_path) == before
+
+
+def test_a_purge_that_fails_leaves_the_older_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leaking(tmp_path)
+    (tmp_path / "gone.csv").write_text("an older list")
+    before = tree(tmp_path)
+    monkeypatch.setattr("evalspill_guard.purgewriter._written", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+    assert purge(tmp_path, "--no-cache", "--list", str(tmp_path / "gone.csv")) == 4
+    assert tree(tmp_path) == before
+    monkeypatch.undo()
+    assert purge(tmp_path, "--no-cache", "--list", str(tmp_path / "gone.csv")) == 0
+    assert (tmp_path / "gone.csv").read_text().startswith("train_file,")

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 import random
 from fractions import Fraction
 from functools import cache
@@ -350,3 +351,25 @@ def test_the_page_is_silent_where_the_records_were_not_asked_for_or_there_are_no
     one = sample_check()
     for training in (None, ()):
         assert 'id="training"' not in overlap_html(sample_run(one, training=training), one).decode()
+
+
+@pytest.mark.parametrize("copies", [3, 7, 14])
+def test_a_record_that_changes_under_the_same_size_and_time_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copies: int
+) -> None:
+    row, path = sentence("moved"), tmp_path / "train.jsonl"
+    texts = [row if i % 200 == 1 and i // 200 < copies else sentence(i) for i in range(3000)]
+    repository(tmp_path, [row], [{"text": text} for text in texts])
+    real = holding.hold
+
+    def changing(*arguments: object) -> holding.Held:
+        known = path.stat()
+        head, _, tail = path.read_bytes().rpartition(row.encode())
+        with path.open("r+b") as file:
+            file.write(head + b"x" * len(row) + tail)
+        os.utime(path, ns=(known.st_atime_ns, known.st_mtime_ns))
+        return real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("evalspill_guard.training.hold", changing)
+    assert world.check(tmp_path, "--jobs", "1", "--no-cache") == 3
+    assert [(where, "changed" in what) for where, _, what in world.problems(tmp_path)] == [("train.jsonl", True)]
