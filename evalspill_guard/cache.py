@@ -27,7 +27,7 @@ from evalspill_guard.streams import changed, file_stamp, range_digest
 from evalspill_guard.text import UNICODE_VERSION
 
 FORMAT = 3
-"""Raise it with every change of words, hashes, readers or of what an entry holds."""
+"""Raise it with every change of words, hashes, readers or of what an entry holds (LISTED_PLACES, too)."""
 
 MOST_BYTES = 2 << 30
 _NAME = "evalspill-cache-v"

@@ -19,13 +19,13 @@ from evalspill_guard.evalset import EvalSet, read_eval_set, with_fields
 from evalspill_guard.fields import Selector, propose, table
 from evalspill_guard.files import expand
 from evalspill_guard.model import DataFile
+from evalspill_guard.paths import shown_leaf
 from evalspill_guard.proposal import SCHEMA_NAME
 from evalspill_guard.readers import Role, values
 from evalspill_guard.remote import is_remote
 from evalspill_guard.repository import Finding, of_repository
 from evalspill_guard.scoring import lengths_for
 from evalspill_guard.streams import identity, open_source
-from evalspill_guard.tables import shown_leaf
 from evalspill_guard.text import words
 
 SAMPLE = 1_000

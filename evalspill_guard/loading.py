@@ -14,12 +14,13 @@ from evalspill_guard.errors import Unreadable, UsageError
 from evalspill_guard.evalset import EvalSet, field_table, read_eval_set, with_fields
 from evalspill_guard.files import expand
 from evalspill_guard.model import LEAST_OVERLAP, DataFile, Problem, Reading
+from evalspill_guard.paths import shown_leaf
 from evalspill_guard.proposal import SCHEMA_NAME
 from evalspill_guard.reports import is_report
 from evalspill_guard.reports.clean import clean_path
 from evalspill_guard.scoring import Lengths, lengths_for
 from evalspill_guard.streams import identity
-from evalspill_guard.tables import render_table, shown_leaf
+from evalspill_guard.tables import render_table
 
 log = logging.getLogger(__name__)
 _ROOM = 4  # a row may stand in training with more white space and marks than in the eval set

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+_LONGEST_NAME = 4  # words
+_LONGEST_SHOWN = 80  # characters
 _SPECIAL = frozenset('.[]"')
 
 
@@ -173,3 +175,10 @@ def disjoint(one: FieldPath, two: FieldPath) -> bool:
             keys = isinstance(a, Key) and isinstance(b, Key)
             return keys or (isinstance(a, Where) and isinstance(b, Where) and a.key == b.key)
     return False
+
+
+def shown_leaf(path: str) -> str:
+    """A leaf path as it is shown: a key may be a text, and so may a cell that stands where a column's name should."""
+    count = len(path.split())
+    is_text = count > _LONGEST_NAME or len(path) > _LONGEST_SHOWN or path.rstrip('"]) ').endswith(("?", "\uff1f"))
+    return f"(a name of {count} words)" if is_text else path

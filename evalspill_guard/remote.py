@@ -42,7 +42,7 @@ def shown(address: str) -> str:
     scheme = _ADDRESS.match(address)
     if not scheme:
         return address
-    rest = address[scheme.end() :]
+    rest = _without_raw_password(address[scheme.end() :])
     if is_web(address):
         rest = re.split("[?#]", rest, maxsplit=1)[0]
     host, slash, path = rest.partition("/")
@@ -50,6 +50,14 @@ def shown(address: str) -> str:
     if at and (is_web(address) or ":" in user):
         host = name
     return f"{scheme[0]}{host}{slash}{path}"
+
+
+def _without_raw_password(rest: str) -> str:
+    """What follows a password in which / ? or # is not escaped, so that it ends the host: no port is such a text."""
+    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    _, colon, port = host.partition(":")
+    is_password = colon and "@" not in host and not host.startswith("[") and not port.isdecimal()
+    return rest.rpartition("@")[2] if is_password and "@" in rest else rest
 
 
 def shown_pattern(pattern: str) -> str:

@@ -18,12 +18,13 @@ from evalspill_guard.fields import FieldInfo, propose, table
 from evalspill_guard.files import expand, stars_joined
 from evalspill_guard.guess import data_files, guess, literal, train_patterns
 from evalspill_guard.model import DataFile, Reading
+from evalspill_guard.paths import shown_leaf
 from evalspill_guard.proposal import SCHEMA_NAME, SetProposal, check_name, hook, render_config
 from evalspill_guard.readers import COMPRESSED, SUFFIXES, Role, open_records, values
 from evalspill_guard.remote import is_remote, shown
 from evalspill_guard.repository import HOOK_CONFIG
 from evalspill_guard.streams import file_size, identity
-from evalspill_guard.tables import Table, shown_leaf
+from evalspill_guard.tables import Table
 from evalspill_guard.tables import field_table as drawn
 
 _MOST_COUNTED = 1_000_000_000  # bytes; to count the records of more would take longer than anybody waits for init

@@ -9,10 +9,10 @@ from unicodedata import category, east_asian_width
 
 from evalspill_guard.fields import FieldInfo
 from evalspill_guard.model import CheckResult
+from evalspill_guard.paths import shown_leaf
 from evalspill_guard.sink import safe
 
 WORST = 10
-_LONGEST_NAME = 5  # words
 
 
 class Table(NamedTuple):
@@ -80,12 +80,6 @@ def place(path: str, line: int, row: int | None = None) -> str:
     if line:
         return f"{path}:{line}"
     return path if row is None else f"{path}#{row}"
-
-
-def shown_leaf(path: str) -> str:
-    """A leaf path as it is shown: in a file without a header a row's own text may stand in the place of a name."""
-    count = len(path.split())
-    return path if count <= _LONGEST_NAME and len(path) <= 80 else f"(a name of {count} words)"
 
 
 def field_table(infos: Sequence[FieldInfo]) -> Table:

@@ -464,6 +464,38 @@ def test_no_fault_of_a_file_is_told_with_its_text(
     ] == []
 
 
+QUESTION = f"{MARK} who buried the golden crowns beneath the harbour of the old town before dawn"
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])
+def test_a_key_that_is_a_text_is_shown_to_nobody(
+    tmp_path: Path, said: Callable[[], str], form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "1")
+    world.jsonl(tmp_path / "eval.jsonl", [{QUESTION: sentence(number)} for number in range(9)])
+    world.jsonl(tmp_path / "train.jsonl", [{"text": sentence(2)}])
+    config = "version: 1\ntrain: {files: train.jsonl}\neval: {files: eval.jsonl, fields: auto}\n"
+    (tmp_path / "evalspill.yaml").write_text(config)
+    more = [] if form == "text" else ["--format", form]
+    assert run_command(["check", "-c", str(tmp_path / "evalspill.yaml"), "--no-cache", *more]) == 1
+    assert not _reveals(said())
+    assert [path for path in _revealing(tmp_path / "evalspill-reports") if Path(path).name in FOR_OTHERS] == []
+    assert world.only_check(tmp_path)["settings"]["eval"]["fields"] == [QUESTION], "its own report names it"
+
+
+@pytest.mark.parametrize("first", [f"Who buried {MARK}?", f"{MARK} buried the golden crowns"])
+def test_the_first_row_of_a_file_without_a_header_is_not_shown(
+    tmp_path: Path, said: Callable[[], str], first: str
+) -> None:
+    (tmp_path / "eval.csv").write_text(f"{first}\n" + "".join(f"{sentence(n)}\n" for n in range(9)))
+    world.jsonl(tmp_path / "train.jsonl", [{"text": sentence(2)}])
+    (tmp_path / "evalspill.yaml").write_text("version: 1\ntrain: {files: train.jsonl}\neval: {files: eval.csv}\n")
+    codes = [run_command([one, "-c", str(tmp_path / "evalspill.yaml")]) for one in ("check", "doctor")]
+    assert run_command(["fields", str(tmp_path / "eval.csv")]) == 0
+    assert codes[0] == 2
+    assert not _reveals(said())
+
+
 @pytest.mark.parametrize("fields", ["[nope]", "[question.deep]", "auto", "[]", "['a[b']", "missing"])
 def test_no_fault_of_a_field_is_told_with_text(tmp_path: Path, said: Callable[[], str], fields: str) -> None:
     _private(tmp_path)

@@ -81,6 +81,11 @@ def questions(one: DataFile) -> list[str]:
     ("address", "safe"),
     [
         ("https://user:password@host/f.jsonl", "https://host/f.jsonl"),
+        ("https://user:p4/SECRET@host/f.jsonl", "https://host/f.jsonl"),
+        ("https://user:p4?SECRET@host/f@2.jsonl", "https://2.jsonl"),
+        ("s3://AKIA:SEC/RET#KEY@bucket/f.jsonl", "s3://bucket/f.jsonl"),
+        ("https://host:8080/data@v2/f.jsonl", "https://host:8080/data@v2/f.jsonl"),
+        ("https://[::1]:80/data@v2/f.jsonl", "https://[::1]:80/data@v2/f.jsonl"),
         ("https://token@host:8080/f.jsonl", "https://host:8080/f.jsonl"),
         ("https://host/f.jsonl?X-Amz-Signature=abc&sig=d", "https://host/f.jsonl"),
         ("https://host/f.jsonl#access_token=abc", "https://host/f.jsonl"),

@@ -38,7 +38,7 @@ def _check(result: RunResult, check: CheckResult) -> dict[str, object]:
         "n": check.n,
         "n_by_class": check.n_by_class,
         "n_rule": check.n_rule,
-        "settings": check.settings,
+        "settings": table.public_settings(check) if result.text_policy == "none" else check.settings,
         "notes": check.notes,
         "complete": check.complete,
         "passed": check.passed,

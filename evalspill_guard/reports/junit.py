@@ -9,7 +9,7 @@ from collections import defaultdict
 from evalspill_guard.model import CheckResult, RunResult
 from evalspill_guard.reports import flagged, verdict
 from evalspill_guard.reports.flagged import FileCount, Flagged
-from evalspill_guard.reports.table import plain
+from evalspill_guard.reports.table import public_settings
 from evalspill_guard.sink import safe, xml_legal
 
 WORST = 10
@@ -96,7 +96,7 @@ def _cut(lines: list[str], total: int) -> str:
 def _facts(check: CheckResult) -> dict[str, object]:
     by_class = ", ".join(f"{name} {n}" for name, n in check.n_by_class.items())
     figures = {label.lower().replace(" ", "_"): count for label, count, _ in verdict.figures(check)}
-    settings = json.dumps(plain(check.settings))
+    settings = json.dumps(public_settings(check))
     return {
         "n": check.n, "n_by_class": by_class, "n_rule": check.n_rule, "limit": check.limit,
         **figures, "settings": flagged.short(settings, _MAX_SETTINGS),

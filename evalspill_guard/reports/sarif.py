@@ -6,7 +6,7 @@ from evalspill_guard.model import CheckResult, Problem, RunResult
 from evalspill_guard.reports import flagged
 from evalspill_guard.reports.flagged import Flagged
 from evalspill_guard.reports.json_report import CANNOT_SEE
-from evalspill_guard.reports.table import decimal, plain
+from evalspill_guard.reports.table import decimal, public_settings
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _MAX_PROBLEMS = 1_000
@@ -170,7 +170,7 @@ def _check(check: CheckResult) -> dict[str, object]:
         "limit": check.limit,
         "passed": check.passed,
         "complete": check.complete,
-        "settings": plain(check.settings),
+        "settings": public_settings(check),
     }
 
 

@@ -9,7 +9,7 @@ from evalspill_guard.model import BaselineUse, CheckResult, Problem, RunResult
 from evalspill_guard.reports import flagged, verdict
 from evalspill_guard.reports.flagged import Flagged
 from evalspill_guard.reports.json_report import CANNOT_SEE
-from evalspill_guard.reports.table import decimal, plain
+from evalspill_guard.reports.table import decimal, public_settings
 from evalspill_guard.sink import markdown
 
 MAX_BYTES = 60 * 1024
@@ -143,7 +143,7 @@ def _row(row: Flagged, base: str) -> tuple[str, ...]:
 
 def _settings(check: CheckResult) -> str:
     """As JSON in a fence: no line of it starts with a name, so that none can end the fence."""
-    facts = {"n_by_class": dict(check.n_by_class), "n_rule": check.n_rule, "settings": plain(check.settings)}
+    facts = {"n_by_class": dict(check.n_by_class), "n_rule": check.n_rule, "settings": public_settings(check)}
     shown = flagged.short(flagged.ascii_json(facts).decode().rstrip(), _MAX_SETTINGS)
     title = f"<summary>Settings of {_name(check.name)}</summary>"
     return f"<details>{title}\n\n```json\n{shown}\n```\n\n</details>"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from evalspill_guard.model import CheckResult, Evidence, RowScore
+from evalspill_guard.paths import shown_leaf
 from evalspill_guard.sink import encodable, fold
 
 FOUND_COLUMNS = (
@@ -19,6 +20,21 @@ PASSAGE_LIMIT = 1_000
 CONTEXT_LIMIT = 200
 
 Cell = str | int | bool | Fraction | None
+
+
+def public_settings(check: CheckResult) -> object:
+    """The settings for those who must see no text: a leaf path that may be one is left out."""
+    return plain(_hidden(check.settings, ""))
+
+
+def _hidden(value: object, key: str) -> object:
+    if isinstance(value, Mapping):
+        return {name: _hidden(item, name) for name, item in value.items()}
+    if key not in ("fields", "id", "records"):
+        return value
+    if isinstance(value, str):
+        return shown_leaf(value)
+    return [_hidden(item, key) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def found_rows(check: CheckResult) -> Iterator[RowScore]:
