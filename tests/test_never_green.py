@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
 from pathlib import Path
 
@@ -232,3 +235,76 @@ def test_a_field_that_only_one_of_many_shards_has_is_no_problem(
     config = "version: 1\ntrain: {files: train.jsonl, fields: [body, title]}\n"
     (tmp_path / "evalspill.yaml").write_text(config + "eval: {files: eval.jsonl, fields: [question]}\n")
     assert (world.check(tmp_path), world.problems(tmp_path)) == (0, [])
+
+
+LEAK = " ".join(f"word{number}" for number in range(24))
+PIECES = LEAK.replace("word12", "\nword12")
+
+
+def scanned(folder: Path, name: str, raw: bytes, more: str = "", fields: str = "") -> tuple[int, list[str]]:
+    """The exit code of a check of one training file, and what its problems are."""
+    world.jsonl(folder / "eval.jsonl", [{"question": LEAK}])
+    (folder / name).write_bytes(raw)
+    train = f"train: {{files: '{name}'{more}{fields}}}\n"
+    (folder / "evalspill.yaml").write_text(f"version: 1\n{train}eval: {{files: eval.jsonl, fields: [question]}}\n")
+    return world.check(folder), [what for _, _, what in world.problems(folder)]
+
+
+@pytest.mark.parametrize("columns", [["text"], ["id", "text"], ["text", "id"], ["id", "text", "source"]])
+def test_rows_of_a_tsv_that_quotes_cells_with_line_breaks_are_torn_which_is_told(
+    tmp_path: Path, columns: list[str]
+) -> None:
+    row = {"id": "7", "text": PIECES, "source": "web"}
+    buffer = io.StringIO(newline="")
+    csv.DictWriter(buffer, columns, dialect="excel-tab", extrasaction="ignore").writerow(row)
+    raw = ("\t".join(columns) + "\n" + buffer.getvalue() * 3).encode()
+    code, told = scanned(tmp_path, "t.tsv", raw)
+    assert (code, [what[:21] for what in told]) == (3, ["a quoted cell goes on"])
+    assert scanned(tmp_path, "t.csv", raw, ', delimiter: "\\t"')[0] == 1
+    assert scanned(tmp_path, "t.tsv", raw, ', delimiter: "\\t"')[0] == 0, "what a config insists on"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['a "quoted" word\t1', '"whole"\t2', 'an "open one\t3', 'and one closed"\t4'],
+        ['1\t"open', "2\tnothing", '3"\tclosed'],
+        ['1\t"open', '2"\tclosed in a whole row'],
+    ],
+)
+def test_quotes_of_whole_rows_of_a_tsv_are_characters(tmp_path: Path, lines: list[str]) -> None:
+    assert scanned(tmp_path, "t.tsv", "\n".join(["a\tb", *lines, ""]).encode()) == (0, [])
+
+
+PAGES = [b"<!DOCTYPE html>\n<html><body>Sign in</body></html>\n", b"\xef\xbb\xbf \n<HTML>\n<p>Sign in\n"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt", "t.md", "t.csv.gz"])
+def test_a_page_that_asks_for_a_login_is_no_data(tmp_path: Path, name: str, page: bytes) -> None:
+    code, told = scanned(tmp_path, name, gzip.compress(page) if name.endswith("gz") else page)
+    assert code == 3
+    assert any("an HTML page instead of data" in what for what in told)
+
+
+def test_pages_that_are_meant_are_text(tmp_path: Path) -> None:
+    page = f"<!DOCTYPE html>\n<p>{LEAK}</p>\n".encode()
+    assert scanned(tmp_path, "t.txt", page, ", split: paragraph") == (1, [])
+    assert scanned(tmp_path, "t.txt", b"about <html> tags\n\n" + page) == (1, [])
+
+
+@pytest.mark.parametrize("records", [1, 2, 9])
+def test_json_lines_by_the_name_of_a_text_are_json_lines(tmp_path: Path, records: int) -> None:
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in LEAK)
+    raw = b"".join(b'{"id": 1, "text": "%s"}\n' % escaped.encode() for _ in range(records))
+    assert scanned(tmp_path, "t.txt", raw) == (1, [])
+    assert scanned(tmp_path, "t.txt.gz", gzip.compress(raw), "", ", fields: [text]") == (1, [])
+    assert scanned(tmp_path, "t.txt", raw, ", split: line") == (0, []), "what a config insists on"
+    assert scanned(tmp_path, "t.txt", b'{"an": "example"}\n\nof JSON in a text\n') == (0, [])
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.csv", "t.tsv"])
+def test_a_text_in_iso_2022_is_not_utf_8(tmp_path: Path, name: str) -> None:
+    raw = "text\n日本語の文章\n".encode("iso2022_jp")
+    code, told = scanned(tmp_path, name, raw)
+    assert (code, ["not UTF-8 but ISO-2022 at byte 5" in what for what in told]) == (3, [True])

@@ -9,6 +9,8 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
+import orjson
+
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import DataFile, Reading, Record, Shard
 from evalspill_guard.readers.delimited import Csv
@@ -47,18 +49,29 @@ def _format_by_name(path: str) -> str:
 
 def _format(file: DataFile, reading: Reading) -> str:
     named = _format_by_name(file.path)
-    if named not in ("json", "jsonl") or reading.records:
-        return "json" if reading.records else named
+    if reading.records:
+        return "json"
+    if named not in ("json", "jsonl", "txt") or (named == "txt" and reading.split is not None):
+        return named
     with open_source(file) as source:
         if source.columnar:
             return source.columnar
         first, second = _two_lines(source, reading.max_record)
     if not first:
         return named
+    if named == "txt":
+        return "jsonl" if _is_object(first) and (not second or _is_object(second)) else "txt"
     ends = first_value_ends(first)
     if named == "jsonl":
         return "json" if ends is False or (ends and not second and _ARRAY_OF_OBJECTS.match(first)) else "jsonl"
     return "jsonl" if ends and second and second[0] == first[0] else "json"
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return line.startswith("{") and bool(orjson.loads(line))
+    except ValueError:
+        return False
 
 
 def _two_lines(source: Source, limit: int) -> tuple[str, str]:

@@ -89,10 +89,10 @@ class Csv(LineStream):
     quotes = 0  # of the row at hand, in what was skipped of its lines
 
     def __iter__(self) -> Iterator[Record]:
-        doubt: Unreadable | None = None
+        page, doubt = self.page(), None
         for number, (row, value) in enumerate(self._rows()):
             if not number:
-                doubt = self._doubt(row)
+                doubt = page or self._doubt(row)
             if row.fault:
                 yield bad(row.line, row.start, row.end, row.raw, row.fault)
             elif value is not None:

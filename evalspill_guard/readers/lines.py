@@ -8,13 +8,17 @@ from evalspill_guard.errors import Unreadable
 from evalspill_guard.fields import Pairs, decode
 from evalspill_guard.model import MAX_RECORD, Record
 from evalspill_guard.readers.batches import OfLines, RecordBatch, batched
-from evalspill_guard.readers.stream import BOM, RecordStream, bad, not_utf8, undecodable
+from evalspill_guard.readers.stream import BOM, PAGE, RecordStream, bad, is_page, not_utf8, undecodable
 from evalspill_guard.text import words
 
 MOST = 2 * MAX_RECORD  # of a record that is too long, so much is searched
 _HEAD = 65_536
 _LONG_CELL = 8  # words
 _BLOCK = 1 << 20
+_TORN = (
+    'a quoted cell goes on in the next line: name the file .csv and set delimiter: "\\t", '
+    "or set that alone where quotes are characters"
+)
 _Piece = tuple[int, int, bytes, int, bool]
 RawLine = tuple[int, int, bytes, bool]
 """(line, start, bytes, whether it is longer than max_record)"""
@@ -41,6 +45,11 @@ class LineStream(RecordStream):
             yield line
             at += self._size(line)
         self._tell_unsearched()
+
+    def page(self) -> Unreadable | None:
+        """The fault of a file that is none of data; to be asked before it is read."""
+        head = self.source.stream.peek(_HEAD)[:_HEAD]
+        return Unreadable(PAGE, 1) if not self.start and is_page(head) else None
 
     def _first_line(self) -> int:
         """Where the first line begins; the source was opened a byte early, and is read up to there."""
@@ -188,13 +197,14 @@ class Tsv(LineStream):
     format = "tsv"
 
     def __iter__(self) -> Iterator[Record]:
+        page = self.page()
         for line, start, raw, value in self._rows():
             if isinstance(value, str):
                 yield bad(line, start, start + len(raw) + self.unread, raw, value)
             else:
                 yield Record(line, start, start + len(raw), self.select.leaves(value), self.name_of(value))
-        if self._doubt:
-            raise self._doubt
+        if doubt := page or self._doubt:
+            raise doubt
 
     def values(self) -> Iterator[object]:
         for _, _, _, value in self._rows():
@@ -208,6 +218,7 @@ class Tsv(LineStream):
     def _rows(self) -> Iterator[tuple[int, int, bytes, object]]:
         """(line, start, bytes, row, or as a string why it cannot be read)."""
         header: list[str] | None = None
+        torn: _Torn | None = None
         first = self.reading.header is not False
         for line, start, raw, too_long in self.raw_lines():
             text = raw[3:] if not start and raw.startswith(BOM) else raw
@@ -221,8 +232,29 @@ class Tsv(LineStream):
                 header = _cells(text)
                 self._doubt = long_header(header, line) if self.reading.header is None else None
             else:
-                yield line, start, raw, as_mapping(header, _cells(text))
+                cells = _cells(text)
+                torn = torn or _Torn(len(header or cells))
+                self._doubt = self._doubt or (torn.by(line, cells) if self.reading.delimiter is None else None)
+                yield line, start, raw, as_mapping(header, cells)
             first = False
+
+
+class _Torn:
+    """Notices cells that were quoted since they hold line breaks: their rows are torn, since a quote means nothing."""
+
+    def __init__(self, columns: int) -> None:
+        self.columns, self.opened, self.is_short = columns, 0, False
+
+    def by(self, line: int, cells: list[str]) -> Unreadable | None:
+        """The fault, once a line closes the quote that one before it has opened in its last cell, and one is short."""
+        short = len(cells) < self.columns or self.columns == 1
+        if self.opened and (short or self.is_short) and cells[0].endswith('"') and cells[0].count('"') % 2:
+            return Unreadable(_TORN, self.opened)
+        if cells[-1].startswith('"') and cells[-1].count('"') % 2:
+            self.opened, self.is_short = line, short
+        elif not (self.opened and short and '"' not in cells[0]):
+            self.opened = 0
+        return None
 
 
 def _cells(line: bytes) -> list[str]:
@@ -253,6 +285,7 @@ class Text(LineStream):
     format = "txt"
 
     def __iter__(self) -> Iterator[Record]:
+        page = self.page() if self.reading.split is None else None
         for line, start, raw, size, whole in self._pieces(self._by_line()):
             end = start + len(raw)
             if not whole and self.role == "eval":
@@ -263,6 +296,8 @@ class Text(LineStream):
                 text = raw[:size].decode()
                 text = text if start else text.removeprefix("\ufeff")
                 yield Record(line, start, end, self.select.leaves(text), None)
+        if page:
+            raise page
 
     def values(self) -> Iterator[object]:
         return (record.leaves[0] for record in self if record.leaves)

@@ -12,6 +12,7 @@ from evalspill_guard.readers.batches import RecordBatch, batched
 from evalspill_guard.streams import Source
 
 BOM = b"\xef\xbb\xbf"
+_ISO_2022 = b"\x1b$"
 
 
 class RecordStream(ABC):
@@ -60,12 +61,21 @@ def bad(line: int, start: int, end: int, raw: bytes, why: str) -> Record:
 
 
 def not_utf8(raw: bytes, start: int) -> str:
-    """Where the bytes are not UTF-8; empty where they are."""
+    """Where the bytes are not UTF-8; empty where they are. ISO-2022 looks like ASCII, but for its escapes."""
     try:
         raw.decode()
     except UnicodeDecodeError as error:
         return undecodable(error, start)
-    return ""
+    at = raw.find(_ISO_2022)
+    return f"not UTF-8 but ISO-2022 at byte {start + at}" if at >= 0 else ""
+
+
+def is_page(raw: bytes) -> bool:
+    """Whether bytes with which a file begins are those of an HTML page, as a server sends in the place of data."""
+    return raw.removeprefix(BOM).lstrip()[:20].lower().startswith((b"<!doctype html", b"<html"))
+
+
+PAGE = "an HTML page instead of data, such as one that asks for a login; of text that is meant, set split"
 
 
 def undecodable(error: UnicodeDecodeError, start: int) -> str:
