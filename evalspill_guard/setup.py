@@ -14,21 +14,22 @@ from evalspill_guard.config import BASELINE, NAMES, Reports, json_schema
 from evalspill_guard.errors import Unreadable, UsageError
 from evalspill_guard.estimate import first_scan
 from evalspill_guard.evalset import HEAD
-from evalspill_guard.fields import FieldInfo, propose, table
+from evalspill_guard.fields import FieldInfo, decode, propose, table
 from evalspill_guard.files import expand, stars_joined
 from evalspill_guard.guess import data_files, guess, literal, train_patterns
 from evalspill_guard.model import DataFile, Reading
-from evalspill_guard.paths import shown_leaf
+from evalspill_guard.paths import Each, Key, format_path, parse_path, shown_leaf
 from evalspill_guard.proposal import SCHEMA_NAME, SetProposal, check_name, hook, render_config
 from evalspill_guard.readers import COMPRESSED, SUFFIXES, Role, open_records, values
 from evalspill_guard.remote import is_remote, shown
 from evalspill_guard.repository import HOOK_CONFIG
-from evalspill_guard.streams import file_size, identity
+from evalspill_guard.streams import file_size, identity, open_source
 from evalspill_guard.tables import Table
 from evalspill_guard.tables import field_table as drawn
 
 _MOST_COUNTED = 1_000_000_000  # bytes; to count the records of more would take longer than anybody waits for init
 _LISTED = 5
+_WHOLE = Reading()
 _DATA = f"{{{','.join(one[1:] for one in SUFFIXES)}}}{{,{','.join(COMPRESSED)}}}"
 
 
@@ -81,10 +82,10 @@ def _found(given: str, base: Path) -> tuple[str, list[DataFile]]:
     return shown(pattern), files
 
 
-def _count(files: Sequence[DataFile], role: Role) -> int:
+def _count(files: Sequence[DataFile], role: Role, reading: Reading = _WHOLE) -> int:
     total = 0
     for file in files:
-        with _readable(file), open_records(file, Reading(), role) as stream:
+        with _readable(file), open_records(file, reading, role) as stream:
             total += sum(1 for _ in stream)
     return total
 
@@ -110,12 +111,12 @@ def tables_of(given: Sequence[str]) -> list[Table]:
     return tables
 
 
-def _fields(files: Sequence[DataFile], role: Role) -> list[FieldInfo]:
+def _fields(files: Sequence[DataFile], role: Role, reading: Reading = _WHOLE) -> list[FieldInfo]:
     """The field table of the files' heads; raises Unreadable, which names the file."""
     sample: list[object] = []
     for file in files:
         with _readable(file):
-            sample += islice(values(file, Reading(), role), HEAD - len(sample))
+            sample += islice(values(file, reading, role), HEAD - len(sample))
     return propose(table(sample, HEAD), len(sample))
 
 
@@ -154,14 +155,47 @@ def propose_config(chosen: Sets, output: Path) -> Proposal:
     training = SetProposal("train", (*patterns, *excluded), len(train_files), records)
     sets: list[SetProposal] = []
     for file in eval_files:
-        name = check_name(file.path, [one.name for one in sets])
-        sets.append(SetProposal(name, (literal(file.path),), 1, _count([file], "eval"), _fields([file], "eval")))
+        sets.append(_eval_set(file, check_name(file.path, [one.name for one in sets])))
     tables = [drawn(_fields(train_files, "train"))._replace(title=f"training fields ({shown_train}): all are compared")]
     tables += [drawn(one.fields)._replace(title=f"eval fields ({one.files[0]})") for one in sets]
     estimate = first_scan(train_files, [(file, one.fields) for file, one in zip(eval_files, sets, strict=True)])
     choices = tuple(_choices(chosen, training, list(zip(sets, eval_files.values(), strict=True))))
     text = render_config(training, sets, SCHEMA_NAME)
     return Proposal(text, schema_bytes(), schema_path, tuple(tables), choices, estimate)
+
+
+def _eval_set(file: DataFile, name: str) -> SetProposal:
+    """An eval file; of questions that stand in arrays of its records each is a row of its own."""
+    infos = _fields([file], "eval")
+    records = _inner_records(file, [info.path for info in infos if info.chosen])
+    reading = Reading(records=records)
+    if records:
+        infos = _fields([file], "eval", reading)
+    options: dict[str, str | bool] = {"records": records} if records else {}
+    return SetProposal(name, (literal(file.path),), 1, _count([file], "eval", reading), infos, options)
+
+
+def _inner_records(file: DataFile, chosen: Sequence[str]) -> str | None:
+    """The `records` path to the objects that hold the chosen fields, where these are in one array of each record."""
+    heads = {path.rpartition("[].")[0] for path in chosen}
+    with open_records(file, Reading(), "eval") as stream:
+        is_document = stream.format == "json"
+    if not is_document or len(heads) != 1 or "" in heads:
+        return None
+    with open_source(file) as source:
+        document = decode(source.stream.read())
+    outer = [name for name, inner in _entries(document) if isinstance(inner, list) and any(map(_is_object, inner))]
+    if len(outer) > 1:
+        return None
+    return format_path((*map(Key, outer), Each(), *parse_path(heads.pop()).steps, Each()))
+
+
+def _entries(document: object) -> Sequence[tuple[str, object]]:
+    return tuple(document.items()) if isinstance(document, dict) else ()
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def hook_for(output: Path) -> tuple[Path, str]:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -527,3 +528,44 @@ def test_the_estimate_is_measured_on_no_more_than_the_sample(folder: Path, monke
     assert f"measured on {first / 1000:.1f} kB" in said
     total = first + Path(files[1].real).stat().st_size
     assert said.startswith(f"the first scan, of {total / 1000:.1f} kB, takes ")
+
+
+def _articles(count: int) -> list[dict[str, object]]:
+    return [
+        {"title": f"t{n}", "paragraphs": [
+            {"context": f"about {n} {p}", "qas": [{"id": f"{n}-{p}-{q}", "question": _question(100 * n + 10 * p + q)} for q in range(3)]}
+            for p in range(2)
+        ]}
+        for n in range(count)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrap", "records"), [
+    (lambda articles: {"version": "1.1", "data": articles}, "data[].paragraphs[].qas[]"),
+    (lambda articles: articles, "[].paragraphs[].qas[]"),
+])  # fmt: skip
+def test_questions_in_arrays_of_a_document_are_rows_of_their_own(
+    folder: Path, wrap: Callable[[object], object], records: str
+) -> None:
+    """One leaked question of an article is a small part of a row that holds them all."""
+    articles = _articles(10)
+    (folder / "evals/squad.json").write_text(json.dumps(wrap(articles)))
+    world.jsonl(folder / "data/train/leak.jsonl", [{"text": f"Somebody asked: {_question(512)}"}])
+    assert run_command(["init", "data/train/leak.jsonl", "evals/squad.json"]) == 0
+    source = yaml.safe_load((folder / "evalspill.yaml").read_text())["checks"][0]["eval"]
+    assert (source["records"], source["fields"], source["min_records"]) == (records, ["question"], 54)
+    assert run_command(["check"]) == 1
+
+
+def test_an_eval_document_of_several_arrays_is_not_one_row(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    splits = {
+        name: [{"question": _question(at + 50 * (name == "hard"))} for at in range(9)] for name in ("easy", "hard")
+    }
+    (folder / "evals/splits.json").write_text(json.dumps(splits))
+    world.jsonl(folder / "data/train/leak.jsonl", [{"text": _question(3)}])
+    assert run_command(["init", "data/train/leak.jsonl", "evals/splits.json"]) == 3
+    assert "evals/splits.json:1: several arrays of objects" in capfd.readouterr().err
+    for records, code in (("", 3), ("records: 'easy[]', ", 1), ("records: 'hard[]', ", 0)):
+        source = f"{{files: evals/splits.json, {records}fields: {'[question]' if records else 'auto'}}}"
+        (folder / "evalspill.yaml").write_text(f"version: 1\ntrain: {{files: data/train/*.jsonl}}\neval: {source}\n")
+        assert run_command(["check"]) == code

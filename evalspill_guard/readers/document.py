@@ -15,6 +15,7 @@ from evalspill_guard.paths import Each, Key, Step
 from evalspill_guard.readers.stream import BOM, RecordStream, undecodable
 from evalspill_guard.text import words
 
+_SEVERAL = "several arrays of objects, so that all of them would be one row: name one as records, in a check for each"
 _LEAST_SEARCHED = 3  # words: no shorter row is looked for, so no shorter text beside the records matters
 MOST_BYTES = 1_000_000_000
 _SPACE = " \t\r\n"
@@ -132,9 +133,11 @@ class Document(RecordStream):
                     raise Unreadable("the file ends in the middle of a value: get a whole copy", error.lineno) from None
         except RecursionError:
             raise Unreadable(_DEEP, line) from None
-        if fault:
+        if fault := fault or self._doubt:
             raise fault
         self.lines = self.text.count("\n")
+
+    _doubt: Unreadable | None = None
 
     def _record(self, line: int, start: int, end: int, raw: str, value: object, group: int) -> Record:
         if end - start > self.reading.max_record:
@@ -220,6 +223,8 @@ class Document(RecordStream):
             if self.role == "train" and len(words("\n".join(self.select.leaves(beside)))) >= _LEAST_SEARCHED:
                 yield end, end, beside, walker.arrays
         else:
+            if named and self.role == "eval":
+                self._doubt = Unreadable(_SEVERAL, 1)
             self.format = "stream"
             yield at, end, value, 0
 
