@@ -218,8 +218,10 @@ def _rows(check: Check, rows: EvalSet) -> Iterator[Finding]:
     alike = _alike([words(text) for text in texts], min(lengths.n.values()))
     if len(texts) > 1 and alike > len(texts) / 2:
         what = f"{alike} of {len(texts)} rows share half of their words or more with another row"
-        yield Finding(where, what, "one leaked row will flag them all: compare the fields that differ, or list "
-                      "the template under ignore")  # fmt: skip
+        advice = (
+            "one leaked row will flag them all, and a question alone is a small part: compare the fields that differ"
+        )
+        yield Finding(where, what, advice)
 
 
 def _alike(rows: Sequence[Sequence[str]], n: int) -> int:
