@@ -16,7 +16,10 @@ from fuzz.targets.common import Got, choose, drained, held, is_plain, opened
 DELIMITERS = (None, ",", ";", "\t", "|", "\u20ac")
 HEADERS = (None, True, False)
 LIMITS = (64_000_000, 64_000_000, 20)
-DOUBTS = ("one column, where", "the first row has a repeated cell", "the first row looks like data")
+DOUBTS = (
+    "one column, where", "the first row has a repeated cell", "the first row looks like data",
+    "a quoted cell goes on in the next line", "an HTML page instead of data",
+)  # fmt: skip
 OPEN = "a quote that opens here is still open"
 
 
@@ -109,6 +112,9 @@ def _rfc_4180(text: str, delimiter: str) -> Iterator[list[str] | None]:
 
 
 def _rows_agree(rows: list[list[str]], reading: Reading, got: Got) -> None:
+    if any("\x1b$" in cell for row in rows for cell in row):  # ISO-2022
+        assert any(one.bad for one in got.records) or reading.header is not False, got
+        return
     body = rows if reading.header is False else rows[1:]
     expected = [[cell for cell in row if _is_text(cell)] for row in body]
     assert [one.leaves for one in got.records] == expected, (got, rows)

@@ -83,12 +83,18 @@ def _as_the_library_says(data: bytes, role: str, got: Got) -> None:
         return
     if depth(tree) >= DEEPEST:
         return
-    assert got.fault is None, got
+    several = role == "eval" and isinstance(tree, Obj) and _arrays_of_objects(tree) > 1
+    assert got.fault is None or (several and "several arrays of objects" in got.fault.what), got
     assert not any(one.bad for one in got.records), got
     if isinstance(tree, list):
         assert [one.leaves for one in got.records] == [_texts(one) for one in tree], got
     elif role == "train":
         _nothing_is_lost(tree, got)
+
+
+def _arrays_of_objects(tree: Obj) -> int:
+    inner = [value for _, value in tree.pairs]
+    return sum(isinstance(value, list) and any(isinstance(one, Obj) for one in value) for value in inner)
 
 
 def _no_json(data: bytes, role: str, got: Got) -> None:
