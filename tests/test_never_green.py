@@ -308,3 +308,20 @@ def test_a_text_in_iso_2022_is_not_utf_8(tmp_path: Path, name: str) -> None:
     raw = "text\n日本語の文章\n".encode("iso2022_jp")
     code, told = scanned(tmp_path, name, raw)
     assert (code, ["not UTF-8 but ISO-2022 at byte 5" in what for what in told]) == (3, [True])
+
+
+@pytest.mark.parametrize(("name", "mark"), [("t.csv", ","), ("t.tsv", "\t")])
+def test_cells_beyond_the_header_are_not_passed_over_by_named_fields(tmp_path: Path, name: str, mark: str) -> None:
+    torn = LEAK.replace("word8 ", f"word8{mark} ")
+    raw = f"id{mark}text\n1{mark}fine\n2{mark}{torn}\n3{mark}fine{mark}\n4{mark}fine{mark} {mark}\n".encode()
+    said = ["this record cannot be read: 3 cells, where the header has 2: quote those that hold the delimiter"]
+    assert scanned(tmp_path, name, raw, "", ", fields: [text]") == (3, said)
+    for fields in ("", ", fields: [text, 2]", ", fields: ."):
+        assert scanned(tmp_path, name, raw, "", fields) == (1, []), "these name them"
+
+
+def test_an_eval_row_with_cells_beyond_the_header_is_not_compared_in_part(tmp_path: Path) -> None:
+    world.jsonl(tmp_path / "train.jsonl", [{"text": LEAK}])
+    (tmp_path / "eval.csv").write_text("id,question\n1," + LEAK.replace("word3 ", "word3, ") + "\n")
+    world.config(tmp_path, evals="eval.csv")
+    assert world.check(tmp_path) == 3

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.model import Record
-from evalspill_guard.readers.lines import MOST, LineStream, as_mapping, long_header
+from evalspill_guard.readers.lines import MOST, LineStream, as_mapping, long_header, overflow
 from evalspill_guard.readers.stream import BOM, bad, not_utf8
 
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
@@ -115,8 +115,10 @@ class Csv(LineStream):
             if first and not row.fault:
                 header = row.cells
                 yield row, None
+            elif fault := row.fault or overflow(self.reading.fields, header, row.cells):
+                yield row._replace(fault=fault), None
             else:
-                yield row, None if row.fault else as_mapping(header, row.cells)
+                yield row, as_mapping(header, row.cells)
             first = False
 
     def _parsed(self) -> Iterator[_Row]:

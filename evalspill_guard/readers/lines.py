@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.fields import Pairs, decode
@@ -235,7 +235,8 @@ class Tsv(LineStream):
                 cells = _cells(text)
                 torn = torn or _Torn(len(header or cells))
                 self._doubt = self._doubt or (torn.by(line, cells) if self.reading.delimiter is None else None)
-                yield line, start, raw, as_mapping(header, cells)
+                fault = overflow(self.reading.fields, header, cells)
+                yield line, start, raw, fault or as_mapping(header, cells)
             first = False
 
 
@@ -266,6 +267,15 @@ def long_header(cells: list[str], line: int) -> Unreadable | None:
     if any(len(words(cell)) > _LONG_CELL for cell in cells):
         return Unreadable("the first row looks like data, not like a header: set header: true or false", line)
     return None
+
+
+def overflow(fields: Sequence[str] | None, header: list[str] | None, cells: list[str]) -> str:
+    """What is wrong with a row whose cells go beyond the header, where named fields would pass these over."""
+    if fields is None or header is None or len(cells) <= len(header) or not any(map(str.strip, cells[len(header) :])):
+        return ""
+    if any(field == "." or field.isdecimal() for field in fields):
+        return ""
+    return f"{len(cells)} cells, where the header has {len(header)}: quote those that hold the delimiter"
 
 
 def as_mapping(header: list[str] | None, cells: list[str]) -> object:
