@@ -333,6 +333,19 @@ def test_stale_expired_and_grown_entries_are_told_apart() -> None:
     assert pruned(known, found) == [known[0], known[3]]
 
 
+def test_the_use_of_a_baseline_names_the_file_and_the_rows_that_have_grown() -> None:
+    score = flagged(21)
+    grown = replace(score, row=replace(score.row, id="qa-7"))
+    check = replace(sample.check(), name="default", rows=(grown,))
+    use = use_of(baseline(replace(entry(), eval_file=check.eval[0].path)), [check], True)
+    assert use is not None
+    assert (use.path, use.entries, [(one.id, one.accepted, one.longest) for one in use.grown]) == (
+        NAME,
+        1,
+        [("qa-7", 20, 21)],
+    )
+
+
 def test_nothing_is_called_stale_after_an_incomplete_scan() -> None:
     found = use_of(baseline(entry()), [], complete=False)
     assert found is not None

@@ -1,5 +1,6 @@
 """The walk from config to result: what of it is shown, and what makes it incomplete."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from test_check import clean_repository, repository, sentence
 from evalspill_guard import config
 from evalspill_guard.errors import UsageError
 from evalspill_guard.model import CheckResult, Problem, RunResult
-from evalspill_guard.pipeline import incomplete, run
+from evalspill_guard.pipeline import incomplete, own_baseline, run
 
 
 def result(folder: Path) -> RunResult:
@@ -76,11 +77,27 @@ def test_an_ignore_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_a_problem_more_makes_a_result_incomplete(tmp_path: Path) -> None:
     clean_repository(tmp_path)
-    before, problem = result(tmp_path), Problem("reports", None, "gone")
+    before, problem = replace(result(tmp_path), training=()), Problem("reports", None, "gone")
     after = incomplete(before, problem)
     assert (before.exit_code, [check.complete for check in before.checks]) == (0, [True])
     assert (after.exit_code, [check.complete for check in after.checks]) == (3, [False])
     assert (after.problems, after.training) == ((problem,), None)
+
+
+def test_a_result_tells_which_fields_were_chosen_and_why(tmp_path: Path) -> None:
+    clean_repository(tmp_path)
+    assert only(tmp_path).notes == ()
+    config_path = tmp_path / "evalspill.yaml"
+    config_path.write_text(config_path.read_text().replace("[question]", "auto"))
+    assert only(tmp_path).notes == ('eval.fields auto: question chosen: called "question"',)
+
+
+def test_a_baseline_that_is_named_has_to_be_there(tmp_path: Path) -> None:
+    clean_repository(tmp_path)
+    assert own_baseline(config.load(tmp_path / "evalspill.yaml")).shown == "evalspill-baseline.jsonl"
+    world.config(tmp_path, "baseline: known.jsonl\n")
+    with pytest.raises(UsageError, match=r"^known.jsonl: no such baseline"):
+        own_baseline(config.load(tmp_path / "evalspill.yaml"))
 
 
 def test_the_training_records_that_hold_a_flagged_row_are_listed_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Counts and first places of what is found."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -150,3 +151,34 @@ def test_of_a_shard_that_is_not_there_nothing_is_known(tmp_path: Path) -> None:
     assert (result.records, result.empty, result.bad, result.lines, result.bytes) == (0, 0, 0, 0, 0)
     failed = ShardResult.failed(result.fault)
     assert (failed.records, failed.empty, failed.bad, failed.lines, failed.bytes, len(failed.ids)) == (0, 0, 0, 0, 0, 0)
+
+
+def test_what_waits_is_settled_before_it_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner, "_PENDING", 3)
+    tally, waiting = Tally(), []
+    for number in range(12):
+        tally.add(_array(1), _array(1), _array(0), _array(number))
+        waiting.append(len(tally._pending))
+    assert waiting == [1, 2, 3, 0] * 3
+
+
+def test_a_file_that_is_cut_off_is_a_fault_at_the_line_that_could_not_be_read(tmp_path: Path) -> None:
+    lines = b"".join(b'{"text": "line %d"}\n' % number for number in range(5000))
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines)[:-9])
+    result = _scanned(tmp_path / "a.jsonl.gz")
+    assert result.fault is not None
+    assert (result.fault.path, result.fault.line, result.digest) == ("a.jsonl.gz", result.lines + 1, "")
+    assert 0 < result.records <= 5000 and result.stamp is not None
+
+
+def test_a_file_that_cannot_be_opened_is_a_fault_without_a_line(tmp_path: Path) -> None:
+    result = _scanned(tmp_path / "gone.jsonl")
+    assert result.fault == Problem("gone.jsonl", None, "could not be read: No such file or directory")
+    assert (result.records, result.digest, result.stamp) == (0, "", None)
+
+
+def test_training_text_is_cut_into_pieces_where_it_is_long(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("word " * 100 + ROW + " word" * 100)
+    shard = Shard(DataFile("a.txt", str(tmp_path / "a.txt")), Reading(max_record=200, overlap=100), 0, None)
+    result = scan_shard(shard, build([Query(ROW, "whole", 8, 8)]))
+    assert (result.bad, result.fault, result.records > 3, result.counts.tolist()) == (0, None, True, [2])

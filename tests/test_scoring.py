@@ -193,11 +193,16 @@ def test_the_limit_is_shown_as_it_is_written() -> None:
 # The filter and what survives it, on rows and records given as text. `held` says how many records hold each text.
 
 
-def score(rows: Sequence[str], held: Sequence[tuple[str, int]], rule: BoilerplateRule | None = DEFAULT) -> Scored:
-    """Score rows on records of which `held` gives the text and the number of copies."""
+def score(
+    rows: Sequence[str],
+    held: Sequence[tuple[str, int]],
+    rule: BoilerplateRule | None = DEFAULT,
+    others: Sequence[str] = (),
+) -> Scored:
+    """Score rows on records of which `held` gives the text and the number of copies; `others` are of another check."""
     evals = [row(text) for text in rows]
     lengths = lengths_for(evals, None, 5)
-    index = build([lengths.query(one) for one in evals])
+    index = build([lengths.query(one) for one in (*evals, *map(row, others))])
     copies = [text for text, count in held for _ in range(count)]
     ids, where = index.found_in(batch([[text] for text in copies]))
     distinct, counts = np.unique(ids, return_counts=True)
@@ -313,5 +318,6 @@ def test_rows_of_no_words_do_not_raise_the_number_of_rows_that_make_a_run_boiler
 def test_the_share_of_rows_counts_the_rows_of_the_check_alone(rows: int, boilerplate: int) -> None:
     template = " ".join(f"t{place}" for place in range(13))
     texts = [f"{template} {text}" if number < 2 else text for number, text in enumerate(questions(rows))]
-    result = score(texts, [(template, 11)], BoilerplateRule(10, Fraction(1, 10)))
+    others = [f"of another check {text}" for text in questions(3)]
+    result = score(texts, [(template, 11)], BoilerplateRule(10, Fraction(1, 10)), others)
     assert (result.boilerplate_runs, len(result.boilerplate)) == (boilerplate, boilerplate)
