@@ -96,18 +96,30 @@ def _is_sparse(top: Path) -> bool:
 def _dvc(here: Path, top: Path | None) -> Iterator[Absent]:
     """Outputs that a dvc.lock beside the config, or above it in the repository, names, and that are not there."""
     for folder in (here, *here.parents):
-        for name in _outputs(folder / "dvc.lock"):
-            if not os.path.lexists(folder / name):
-                yield Absent(_relative(folder / name, here), not Path(name).suffix, _DVC)
+        for output in _outputs(folder):
+            if not os.path.lexists(output):
+                yield Absent(_relative(output, here), not output.suffix, _DVC)
         if top is None or folder == top:
             return
 
 
-def _outputs(lock: Path) -> list[str]:
-    with suppress(yaml.YAMLError, LookupError, TypeError, AttributeError):
-        stages: Any = yaml.safe_load(_text(lock))["stages"]
-        return [str(out["path"]) for stage in stages.values() for out in stage.get("outs", ())]
-    return []
+def _outputs(folder: Path) -> list[Path]:
+    """The outputs of the stages of a folder, each relative to where its stage works; where that is a template none."""
+    pipeline, found = _stages(folder / "dvc.yaml"), list[Path]()
+    for name, stage in _stages(folder / "dvc.lock").items():
+        with suppress(LookupError, TypeError, AttributeError):
+            known = pipeline.get(name.partition("@")[0], {})
+            place = str({**known, **known.get("do", {})}.get("wdir", "."))
+            if "${" not in place:
+                found += [Path(os.path.normpath(folder / place / str(out["path"]))) for out in stage.get("outs", ())]
+    return found
+
+
+def _stages(path: Path) -> dict[str, Any]:
+    with suppress(yaml.YAMLError, LookupError, TypeError, ValueError):
+        stages: Any = yaml.safe_load(_text(path))["stages"]
+        return dict(stages)
+    return {}
 
 
 def _text(path: Path) -> str:

@@ -142,7 +142,31 @@ def test_outputs_of_dvc_stages_that_were_not_pulled_are_a_problem(tmp_path: Path
     assert (world.check(tmp_path), world.problems(tmp_path)) == (1, [])
 
 
-@pytest.mark.parametrize("lock", ["", "stages: 3", "stages: {a: 3}", "[", "stages: {a: {outs: [b]}}", "a: b"])
+def test_outputs_of_a_dvc_stage_stand_where_it_works(tmp_path: Path) -> None:
+    dataset(tmp_path)
+    (tmp_path / "dvc.yaml").write_text(
+        "stages:\n  clean: {foreach: [a, b], do: {wdir: data, cmd: x}}\n  any: {wdir: '${a}'}\n  at: {wdir: data}\n"
+    )
+    lock = "stages:\n  clean@a: {outs: [{path: a.jsonl}]}\n  clean@b: {outs: [{path: ../data/b.jsonl}]}\n"
+    lock += "  at: {outs: [{path: c.jsonl}]}\n  any@a: {outs: [{path: d.jsonl}]}\n  other: 3\n"
+    (tmp_path / "dvc.lock").write_text(lock)
+    assert [one.path for one in absent(tmp_path)] == ["data/b.jsonl", "data/c.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        "",
+        "stages: 3",
+        "stages: {a: 3}",
+        "[",
+        "stages: {a: {outs: [b]}}",
+        "a: b",
+        "stages: [a]",
+        "stages: {3: {}}",
+        "stages: {a: null}",
+    ],
+)
 def test_a_lock_that_is_none_says_nothing(tmp_path: Path, lock: str) -> None:
     (tmp_path / "dvc.lock").write_text(lock)
     assert absent(tmp_path) == []
