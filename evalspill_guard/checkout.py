@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ _SUBMODULE = "a submodule that is not checked out: run `git submodule update --i
 _SPARSE = "tracked by git, but left out of this sparse checkout: `git sparse-checkout add` its folder, or exclude it"
 _UNASKED = "this sparse checkout leaves out files, and git cannot be asked which: check out everything"
 _DVC = "the output of a DVC stage without its data: run `dvc pull`"
-_MODULE_PATH = re.compile(r"^\s*path\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE)
+_UNREAD = "cannot be read, so that nobody knows which outputs are missing: mend it"
+_MODULE_PATH = re.compile(r'(?:^|\])\s*path\s*=\s*"?([^"#;\n]+?)"?\s*(?:[#;].*)?$', re.MULTILINE | re.IGNORECASE)
+_GITLINK = "160000 "
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Absent:
 
 def absent(base: Path) -> list[Absent]:
     """What is missing in the repository in which a config's folder lies; nothing outside of a repository."""
-    here = Path(os.path.abspath(base))  # noqa: PTH100 - links are to stay
+    here = Path(os.path.realpath(base))
     top = next((folder for folder in (here, *here.parents) if os.path.lexists(folder / ".git")), None)
     found = list(_dvc(here, top))
     if top is not None:
@@ -67,12 +68,21 @@ def _relative(path: Path, here: Path) -> str:
 
 def _submodules(top: Path) -> Iterator[Path]:
     """The folders of submodules that hold nothing, also of submodules in submodules."""
-    for name in _MODULE_PATH.findall(_text(top / ".gitmodules")):
+    for name in _modules(top):
         folder = top / name
-        if not folder.is_dir() or not any(folder.iterdir()):
+        if not folder.is_dir() or not any(one.name != ".git" for one in folder.iterdir()):
             yield folder
         elif folder.resolve() != top.resolve():
             yield from _submodules(folder)
+
+
+def _modules(top: Path) -> list[str]:
+    """The paths of submodules that git tracks; where it cannot be asked, those that are written down."""
+    listed = _text(top / ".gitmodules")
+    said = git(top, "ls-files", "-s", "-z") if listed else ""
+    if said is None:
+        return _MODULE_PATH.findall(listed)
+    return [line.partition("\t")[2] for line in said.split("\0") if line.startswith(_GITLINK)]
 
 
 def _sparse(top: Path, here: Path) -> list[Absent]:
@@ -96,30 +106,48 @@ def _is_sparse(top: Path) -> bool:
 def _dvc(here: Path, top: Path | None) -> Iterator[Absent]:
     """Outputs that a dvc.lock beside the config, or above it in the repository, names, and that are not there."""
     for folder in (here, *here.parents):
-        for output in _outputs(folder):
-            if not os.path.lexists(output):
-                yield Absent(_relative(output, here), not output.suffix, _DVC)
+        try:
+            outputs = list(_outputs(folder))
+        except _NO_LOCK:
+            yield Absent(".", True, f"{_relative(folder / 'dvc.lock', here)} {_UNREAD}")
+            outputs = []
+        for path, is_folder in outputs:
+            if not os.path.lexists(path) or (is_folder and path.is_dir() and not any(path.iterdir())):
+                yield Absent(_relative(path, here), is_folder, _DVC)
         if top is None or folder == top:
             return
 
 
-def _outputs(folder: Path) -> list[Path]:
-    """The outputs of the stages of a folder, each relative to where its stage works; where that is a template none."""
-    pipeline, found = _stages(folder / "dvc.yaml"), list[Path]()
-    for name, stage in _stages(folder / "dvc.lock").items():
-        with suppress(LookupError, TypeError, AttributeError):
-            known = pipeline.get(name.partition("@")[0], {})
-            place = str({**known, **known.get("do", {})}.get("wdir", "."))
-            if "${" not in place:
-                found += [Path(os.path.normpath(folder / place / str(out["path"]))) for out in stage.get("outs", ())]
-    return found
+_NO_LOCK = (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError)
+
+
+def _outputs(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """(path, whether it is a folder) of the outputs of the stages of a folder; of what lies elsewhere none.
+
+    A path is relative to where its stage works; where that is a template it is not known. Raises one of _NO_LOCK.
+    """
+    locked = _stages(folder / "dvc.lock")
+    pipeline = _stages(folder / "dvc.yaml") if locked else {}
+    for name, stage in locked.items():
+        known = pipeline.get(name.partition("@")[0], {} if not pipeline else None)
+        if known is None:  # a stage of the past
+            continue
+        place = str({**known, **known.get("do", {})}.get("wdir", "."))
+        for out in stage.get("outs", ()):
+            path = str(out["path"])
+            if "${" not in place and "://" not in path:
+                is_folder = str(out.get("md5", out.get("hash", ""))).endswith(".dir")
+                yield Path(os.path.normpath(folder / place / path)), is_folder
 
 
 def _stages(path: Path) -> dict[str, Any]:
-    with suppress(yaml.YAMLError, LookupError, TypeError, ValueError):
-        stages: Any = yaml.safe_load(_text(path))["stages"]
-        return dict(stages)
-    return {}
+    """The stages of a dvc.yaml or dvc.lock; of the oldest format of the latter, all that there is."""
+    text = _text(path)
+    if not text.strip():
+        return {}
+    found: Any = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - texts, lists and mappings are all it makes
+    nothing: dict[str, Any] = {}
+    return dict(found.get("stages", nothing if "schema" in found or path.suffix == ".yaml" else found))
 
 
 def _text(path: Path) -> str:

@@ -123,10 +123,20 @@ class Selector:
                 nodes = step(nodes)
             if name:  # a column's name may look like a path
                 nodes = _by_key(name, [value]) + nodes
-            if nodes and self.unmet:
+            if self.unmet and written in self.unmet and (nodes or _ends_in_nothing(steps, value)):
                 self.unmet.discard(written)
             plain = _gather_named(nodes, found) and plain
         return plain
+
+
+def _ends_in_nothing(steps: Sequence[Callable[[list[Any]], list[Any]]], value: object) -> bool:
+    """Whether a path leads to an empty list or object or to null: its field is there, and may hold more elsewhere."""
+    nodes = [value]
+    for step in steps:
+        if nodes and all(node is None or node in ([], {}) for node in nodes):
+            return True
+        nodes = step(nodes)
+    return False
 
 
 def _one_key(name: str, quoted: bytes, otherwise: Callable[[bytes], list[str]], raw: bytes) -> list[str]:

@@ -64,7 +64,7 @@ def expand(
         problems += missing + [Problem(_shown(path), None, fault) for path, fault in faults if fault]
         found.update((path, DataFile(_shown(path), str(base / path))) for path, fault in faults if not fault)
     problems += _told_apart_by_query(found.values())
-    problems += [Problem(_shown(one.path), None, one.what) for one in absent(base) if _would_hold(patterns, one)]
+    problems += [Problem(_shown(one.path), None, one.what) for one in absent(base) if _would_hold(patterns, one, base)]
     return _each_once(sorted(found.values(), key=lambda file: os.fsencode(file.path))), list(dict.fromkeys(problems))
 
 
@@ -76,20 +76,43 @@ def would_match(patterns: Collection[str], path: str) -> bool:
     )
 
 
-def _would_hold(patterns: Collection[str], gone: Absent) -> bool:
+def _would_hold(patterns: Collection[str], gone: Absent, base: Path) -> bool:
     """Whether globs would match what is not there: a file, or one in a folder of which nothing is known."""
-    if not gone.is_folder:
-        return would_match(patterns, gone.path)
-    folder = tuple(part for part in _clean(gone.path).split("/") if part)
     here, refused = ([p for p in patterns if p.startswith("!") is excludes] for excludes in (False, True))
-    if any(_matcher(one)(f"{gone.path}/any") for pattern in refused for one in _braces(pattern[1:])):
-        return False
-    return any(_leads_into(folder, tuple(_clean(one).split("/"))) for pattern in here for one in _braces(pattern))
+    refusing = [_matcher(one) for pattern in refused for one in _braces(os.path.normpath(pattern[1:]))]
+    names = {
+        name for pattern in here for one in _braces(pattern) for name in _names_of(gone, os.path.normpath(one), base)
+    }
+    return any(not any(refuses(name) for refuses in refusing) for name in names)
 
 
-def _leads_into(folder: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    """Whether something below a folder could match."""
-    return not folder or any(_leads_into(folder[1:], rest) for rest in _rests(folder[0], parts))
+def _names_of(gone: Absent, pattern: str, base: Path) -> Iterator[str]:
+    """Names that a glob would match, of a folder two of those that may be in it: right there, and deeper."""
+    places = {gone.path}
+    if pattern.startswith("/"):
+        places = {os.path.normpath(f"{place}/{gone.path}") for place in (os.path.abspath(base), os.path.realpath(base))}  # noqa: PTH100
+    for place in places:
+        if gone.is_folder:
+            folder = tuple(part for part in _clean(place).split("/")) if _clean(place) else ()
+            for rest in _below(folder, tuple(_clean(pattern).split("/"))):
+                yield from (f"{place}/{name}" for name in (_example(rest, 0), _example(rest, 2)))
+        elif _matcher(pattern)(place):
+            yield place
+
+
+def _below(folder: tuple[str, ...], parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """What is left of a glob below a folder, in each way in which it may lead there."""
+    if not folder:
+        yield parts
+        return
+    for rest in _rests(folder[0], parts):
+        yield from _below(folder[1:], rest)
+
+
+def _example(parts: tuple[str, ...], deep: int) -> str:
+    """A name that parts of a glob match, of so many folders for two stars."""
+    plain = [["q7z"] * deep if part == "**" else [re.sub(r"\[!?(.)[^]]*\]", r"\1", part)] for part in parts]
+    return "/".join(re.sub(r"\*+", "q7z", one).replace("?", "q") for group in plain for one in group) or "q7z"
 
 
 def _addresses(pattern: str, is_wanted: Callable[[str], bool]) -> tuple[list[str], list[Problem]]:
@@ -171,7 +194,8 @@ def _missed(absent: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
 
 def stars_joined(pattern: str) -> bool:
     """Whether two stars stand beside something else between slashes, where they are one and lead into no folder."""
-    return any("**" in part and part != "**" for part in pattern.removeprefix("!").split("/"))
+    parts = [part for one in _braces(pattern.removeprefix("!")) for part in one.split("/")]
+    return any("**" in part and part != "**" for part in parts)
 
 
 def _without_data(pattern: str, base: Path) -> list[str]:

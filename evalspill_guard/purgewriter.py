@@ -74,8 +74,8 @@ def refuse_paths(out: Path, config: Config, found: Trained) -> None:
 
 def refuse_list(path: Path, out: Path, config: Config, baseline: Path, found: Trained) -> None:
     """Raises UsageError where a list would replace what a scan reads, or be found by a later one."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(f"{path}: name a file in a folder that is there")
+    if not path.parent.is_dir() or (os.path.lexists(path) and (path.is_symlink() or not path.is_file())):
+        raise UsageError(f"{path}: name a file, new or an older list, in a folder that is there")
     real = Path(os.path.realpath(path))
     if real.is_relative_to(os.path.realpath(out)):
         raise UsageError(f"{path}: lies in the folder of the purge; name another place for the list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from evalspill_guard.model import DataFile, Reading
 from evalspill_guard.paths import Each, Key, format_path, parse_path, shown_leaf
 from evalspill_guard.proposal import SCHEMA_NAME, SetProposal, check_name, hook, render_config
 from evalspill_guard.readers import COMPRESSED, SUFFIXES, Role, open_records, values
+from evalspill_guard.readers.stream import BOM
 from evalspill_guard.remote import is_remote, shown
 from evalspill_guard.repository import HOOK_CONFIG
 from evalspill_guard.streams import file_size, identity, open_source
@@ -169,8 +170,10 @@ def _eval_set(file: DataFile, name: str) -> SetProposal:
     infos = _fields([file], "eval")
     records = _inner_records(file, [info.path for info in infos if info.chosen])
     reading = Reading(records=records)
-    if records:
+    if records and any(info.chosen for info in _fields([file], "eval", reading)):
         infos = _fields([file], "eval", reading)
+    else:
+        records, reading = None, _WHOLE
     options: dict[str, str | bool] = {"records": records} if records else {}
     return SetProposal(name, (literal(file.path),), 1, _count([file], "eval", reading), infos, options)
 
@@ -182,12 +185,19 @@ def _inner_records(file: DataFile, chosen: Sequence[str]) -> str | None:
         is_document = stream.format == "json"
     if not is_document or len(heads) != 1 or "" in heads:
         return None
-    with open_source(file) as source:
-        document = decode(source.stream.read())
-    outer = [name for name, inner in _entries(document) if isinstance(inner, list) and any(map(_is_object, inner))]
-    if len(outer) > 1:
-        return None
-    return format_path((*map(Key, outer), Each(), *parse_path(heads.pop()).steps, Each()))
+    with open_source(file) as source, suppress(ValueError):
+        document = decode(source.stream.read().removeprefix(BOM))
+        outer = [name for name, inner in _entries(document) if isinstance(inner, list) and any(map(_is_object, inner))]
+        if len(outer) == isinstance(document, dict):
+            path = format_path((*map(Key, outer), Each(), *parse_path(heads.pop()).steps, Each()))
+            return path if _all_there(file, path) else None
+    return None
+
+
+def _all_there(file: DataFile, records: str) -> bool:
+    """Whether each record has the arrays to which a `records` path leads."""
+    with open_records(file, Reading(records=records), "eval") as stream:
+        return all(record.bad is None for record in stream)
 
 
 def _entries(document: object) -> Sequence[tuple[str, object]]:

@@ -62,6 +62,10 @@ def test_a_submodule_that_is_not_checked_out_is_a_problem(tmp_path: Path) -> Non
     ('"data/*.jsonl"', 0),
     ('["data/**/*.jsonl", "!data/sub/**"]', 0),
     ('["data/**/*.jsonl", "!data/sub/deep/*"]', 3),
+    ('["data/**/*.jsonl", "!data/sub/**/*.jsonl"]', 0),
+    ('["data/**/*.jsonl", "!data/**/a*"]', 3),
+    ('["data/**/*.jsonl", "!data/*/*"]', 3),
+    ('"./data/../data/**/*.jsonl"', 3),
     ('"data/**/*.json*"', 3),
     ('["data/*.jsonl", "data/s*/deep/leak.jsonl"]', 3),
 ])  # fmt: skip
@@ -124,8 +128,12 @@ LOCK = """schema: '2.0'
 stages:
   clean:
     cmd: python clean.py
+    params: {until: 2024-02-30}
     outs:
     - {path: data/clean, hash: md5, md5: aa.dir}
+    - {path: data/shards.v2, md5: dd.dir}
+    - {path: data/model, md5: ee}
+    - {path: 's3://bucket/data/e.jsonl', md5: ff}
     - {path: data/b.jsonl, md5: bb}
     - {path: data/model.bin, md5: cc}
 """
@@ -136,8 +144,11 @@ def test_outputs_of_dvc_stages_that_were_not_pulled_are_a_problem(tmp_path: Path
     (tmp_path / "dvc.lock").write_text(LOCK)
     assert world.check(tmp_path) == 3
     said = "the output of a DVC stage without its data: run `dvc pull`"
-    assert world.problems(tmp_path) == [("data/b.jsonl", None, said), ("data/clean", None, said)]
+    assert world.problems(tmp_path) == [(path, None, said) for path in ("data/b.jsonl", "data/clean", "data/shards.v2")]
     world.jsonl(tmp_path / "data/b.jsonl", [{"text": "fine"}])
+    world.jsonl(tmp_path / "data/shards.v2/d.jsonl", [{"text": "fine"}])
+    (tmp_path / "data/clean").mkdir()
+    assert world.check(tmp_path) == 3, "the folder is empty"
     world.jsonl(tmp_path / "data/clean/c.jsonl", [{"text": WHOLE}])
     assert (world.check(tmp_path), world.problems(tmp_path)) == (1, [])
 
@@ -153,22 +164,57 @@ def test_outputs_of_a_dvc_stage_stand_where_it_works(tmp_path: Path) -> None:
     assert [one.path for one in absent(tmp_path)] == ["data/b.jsonl", "data/c.jsonl"]
 
 
+def test_a_stage_of_the_past_is_no_stage_and_the_oldest_format_is_one(tmp_path: Path) -> None:
+    (tmp_path / "dvc.lock").write_text("a: {cmd: x, outs: [{path: a.jsonl}]}\nb: {outs: [{path: b.jsonl}]}\n")
+    assert [one.path for one in absent(tmp_path)] == ["a.jsonl", "b.jsonl"]
+    (tmp_path / "dvc.yaml").write_text("stages: {a: {cmd: x}}\n")
+    assert [one.path for one in absent(tmp_path)] == ["a.jsonl"]
+
+
 @pytest.mark.parametrize(
-    "lock",
-    [
-        "",
-        "stages: 3",
-        "stages: {a: 3}",
-        "[",
-        "stages: {a: {outs: [b]}}",
-        "a: b",
-        "stages: [a]",
-        "stages: {3: {}}",
-        "stages: {a: null}",
-    ],
+    "lock", ["stages: 3", "[", "stages: {a: {outs: [b]}}", "a: b", "stages: {a: null}", "<<<<<<< HEAD\n"]
 )
-def test_a_lock_that_is_none_says_nothing(tmp_path: Path, lock: str) -> None:
+def test_a_lock_that_cannot_be_read_proves_nothing(tmp_path: Path, lock: str) -> None:
+    dataset(tmp_path)
     (tmp_path / "dvc.lock").write_text(lock)
+    assert world.check(tmp_path) == 3
+    assert [(path, what[:23]) for path, _, what in world.problems(tmp_path)] == [(".", "dvc.lock cannot be read")]
+
+
+def test_an_empty_lock_says_nothing(tmp_path: Path) -> None:
+    for lock in ("", "schema: '2.0'\n", "stages: {}\n", "schema: '2.0'\nstages: {a: {cmd: x}}\n"):
+        (tmp_path / "dvc.lock").write_text(lock)
+        assert absent(tmp_path) == []
+
+
+def test_absolute_globs_and_links_to_the_config_lead_to_the_same(tmp_path: Path) -> None:
+    repo = dataset(tmp_path / "repo", f'"{tmp_path}/repo/data/**/*.jsonl"')
+    (repo / "dvc.lock").write_text("stages: {a: {outs: [{path: data/b.jsonl, md5: a}]}}\n")
+    (tmp_path / "link").symlink_to("repo")
+    assert [world.check(tmp_path / "repo"), world.check(tmp_path / "link")] == [3, 3]
+
+
+@needs_git
+def test_only_what_git_tracks_is_a_submodule(tmp_path: Path) -> None:
+    clone = with_submodule(tmp_path)
+    git(clone, "rm", "-q", "--cached", "data/sub")
+    assert absent(clone) == []
+
+
+@pytest.mark.parametrize("written", [
+    '[submodule "a"]\n\tpath = a\n', '[submodule "a"] Path = "a"\n', '[submodule "a"]\n path=a # it is\n\turl = x\n',
+])  # fmt: skip
+def test_where_git_cannot_be_asked_its_list_of_submodules_is_read(
+    tmp_path: Path, written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkout, "git", lambda *_: None)
+    (tmp_path / ".gitmodules").write_text(written)
+    (tmp_path / ".git").mkdir()
+    said = "a submodule that is not checked out: run `git submodule update --init`"
+    assert absent(tmp_path) == [Absent("a", True, said)]
+    (tmp_path / "a/.git").mkdir(parents=True)
+    assert absent(tmp_path) == [Absent("a", True, said)]
+    (tmp_path / "a/data").write_text("x")
     assert absent(tmp_path) == []
 
 
@@ -176,7 +222,3 @@ def test_outside_of_a_repository_nothing_is_missing(tmp_path: Path) -> None:
     assert absent(tmp_path) == []
     (tmp_path / ".gitmodules").write_text('[submodule "a"]\n\tpath = a\n')
     assert absent(tmp_path) == []
-    (tmp_path / ".git").mkdir()
-    assert absent(tmp_path) == [
-        Absent("a", True, "a submodule that is not checked out: run `git submodule update --init`")
-    ]

@@ -131,7 +131,7 @@ def test_two_checks_of_one_name_are_a_mistake() -> None:
 
 @pytest.mark.parametrize(("glob", "wrong"), [
     ("data/**.jsonl", True), ("data/**/*.jsonl", False), ("data**/a", True), ("!**.bak", True), ("**", False),
-    ("!drafts/**", False), ("s3://b/**.jsonl", True),
+    ("!drafts/**", False), ("s3://b/**.jsonl", True), ("{data/**,extra}/*.jsonl", False), ("data/{**/,}*.jsonl", False), ("{a,b**}/c", True),
 ])  # fmt: skip
 def test_two_stars_beside_something_else_are_a_mistake(glob: str, wrong: bool) -> None:
     text = f"version: 1\ntrain: {{files: [a.jsonl, '{glob}']}}\neval: {{files: b.jsonl, fields: [q]}}\n"

@@ -325,3 +325,42 @@ def test_an_eval_row_with_cells_beyond_the_header_is_not_compared_in_part(tmp_pa
     (tmp_path / "eval.csv").write_text("id,question\n1," + LEAK.replace("word3 ", "word3, ") + "\n")
     world.config(tmp_path, evals="eval.csv")
     assert world.check(tmp_path) == 3
+
+
+@pytest.mark.parametrize("row", [
+    '1\t"What is this line\nand ""this"" one {leak}\nthe end"\tyes',
+    '1\tyes\t"a ""line\n{leak}\nof the"" end"',
+])  # fmt: skip
+def test_quotes_inside_of_torn_cells_do_not_hide_that_they_are_torn(tmp_path: Path, row: str) -> None:
+    code, told = scanned(tmp_path, "t.tsv", ("a\tb\tc\n" + row.format(leak=PIECES) + "\n").encode())
+    assert (code, [what[:21] for what in told]) == (3, ["a quoted cell goes on"])
+
+
+@pytest.mark.parametrize("before", [b"<!-- a -->\n<!-- b\n -->", b'<?xml version="1.0"?>\n'])
+def test_a_page_may_begin_with_a_comment_or_a_declaration(tmp_path: Path, before: bytes) -> None:
+    assert scanned(tmp_path, "t.txt", before + PAGES[0])[0] == 3
+    assert scanned(tmp_path, "t.txt", before + b"<p>text\n") == (0, [])
+
+
+@pytest.mark.parametrize(("record", "fields"), [
+    ({"question": LEAK, "hints": []}, '[question, "hints[]"]'),
+    ({"question": LEAK, "meta": [], "more": None}, '[question, "meta[].x", more.y]'),
+    ({"question": LEAK, "m": {}}, "[question, m.x]"),
+])  # fmt: skip
+def test_a_field_that_is_always_empty_is_there(tmp_path: Path, record: dict[str, object], fields: str) -> None:
+    assert scanned(tmp_path, "t.jsonl", json.dumps(record).encode(), "", f", fields: {fields}") == (1, [])
+
+
+ONE_ROW = {"question": LEAK, "choices": [{"text": "a"}], "references": [{"title": "b"}]}
+CHAT = {"messages": [{"role": "user", "content": LEAK}], "tools": [{"name": "calculator"}]}
+
+
+@pytest.mark.parametrize(("row", "fields"), [(ONE_ROW, "question"), (CHAT, '"messages[].content"')])
+def test_an_eval_document_may_be_one_row_with_arrays_beside_the_question(
+    tmp_path: Path, row: object, fields: str
+) -> None:
+    world.jsonl(tmp_path / "train.jsonl", [{"text": LEAK}])
+    (tmp_path / "eval.json").write_text(json.dumps(row, indent=2))
+    config = f"version: 1\ntrain: {{files: train.jsonl}}\neval: {{files: eval.json, fields: [{fields}]}}\n"
+    (tmp_path / "evalspill.yaml").write_text(config)
+    assert (world.check(tmp_path), world.problems(tmp_path)) == (1, [])

@@ -469,3 +469,19 @@ def test_many_rows_of_nothing_are_read_a_few_at_a_time(tmp_path: Path) -> None:
         file.write_batch(batch)
     with open_records(DataFile("f.arrow", str(tmp_path / "f.arrow")), Reading(), "train") as stream:
         assert next(iter(stream)).leaves == []
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_a_column_that_is_there_is_no_field_that_no_record_has(tmp_path: Path, suffix: str) -> None:
+    table = pa.table({"text": [sentence(1)], "flag": [True], "empty": pa.nulls(1), "meta": [{"a": "x"}]})
+    if suffix == "parquet":
+        pq.write_table(table, tmp_path / "t.parquet")
+    else:
+        with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    world.jsonl(tmp_path / "eval.jsonl", [{"question": sentence(1)}])
+    for fields, code in (("text, flag, empty, meta.a", 1), ("text, gone", 3), ("text, meta.b", 3)):
+        train = f"train: {{files: t.{suffix}, fields: [{fields}]}}\n"
+        evals = "eval: {files: eval.jsonl, fields: [question]}\n"
+        (tmp_path / "evalspill.yaml").write_text(f"version: 1\n{train}{evals}")
+        assert world.check(tmp_path) == code

@@ -466,7 +466,7 @@ def test_every_record_of_the_list_goes_and_no_other_does(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", [
     "data/train.jsonl", "eval.jsonl", "evalspill.yaml", "purged/gone.csv", "purged/data/train.jsonl", "data/gone.jsonl",
-    "known.jsonl", "licence.txt", "data", "nowhere/gone.csv", "link.csv",
+    "known.jsonl", "licence.txt", "data", "nowhere/gone.csv", "link.csv", "new-link.csv", "pipe",
 ])  # fmt: skip
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
 def test_a_list_takes_the_place_of_nothing_that_is_read_and_is_not_found_by_a_glob(
@@ -476,6 +476,8 @@ def test_a_list_takes_the_place_of_nothing_that_is_read_and_is_not_found_by_a_gl
     (tmp_path / "known.jsonl").write_bytes(b"")
     (tmp_path / "licence.txt").write_text("nothing")
     (tmp_path / "link.csv").symlink_to("data/train.jsonl")
+    (tmp_path / "new-link.csv").symlink_to("elsewhere.csv")
+    os.mkfifo(tmp_path / "pipe")
     config = (tmp_path / "evalspill.yaml").read_text()
     (tmp_path / "evalspill.yaml").write_text(config + "ignore: [licence.txt]\nbaseline: known.jsonl\n")
     before = tree(tmp_path)

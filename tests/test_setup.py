@@ -563,9 +563,29 @@ def test_an_eval_document_of_several_arrays_is_not_one_row(folder: Path, capfd: 
     }
     (folder / "evals/splits.json").write_text(json.dumps(splits))
     world.jsonl(folder / "data/train/leak.jsonl", [{"text": _question(3)}])
-    assert run_command(["init", "data/train/leak.jsonl", "evals/splits.json"]) == 3
-    assert "evals/splits.json:1: several arrays of objects" in capfd.readouterr().err
+    assert run_command(["init", "data/train/leak.jsonl", "evals/splits.json"]) == 0
+    assert run_command(["check"]) == 3
+    assert "evals/splits.json:1: several arrays of objects" in capfd.readouterr().out
     for records, code in (("", 3), ("records: 'easy[]', ", 1), ("records: 'hard[]', ", 0)):
         source = f"{{files: evals/splits.json, {records}fields: {'[question]' if records else 'auto'}}}"
         (folder / "evalspill.yaml").write_text(f"version: 1\ntrain: {{files: data/train/*.jsonl}}\neval: {source}\n")
         assert run_command(["check"]) == code
+
+
+NESTED = [{"id": n, "qas": [{"question": _question(10 * n + q)} for q in range(3)]} for n in range(4)]
+
+
+@pytest.mark.parametrize(("raw", "records"), [
+    ("\n".join(json.dumps(one, indent=1) for one in NESTED).encode(), None),
+    (b"\xef\xbb\xbf" + json.dumps({"data": NESTED}).encode(), "data[].qas[]"),
+    (json.dumps({"data": [*NESTED, {"id": 9}]}).encode(), None),
+    (json.dumps({"data": [*NESTED, {"id": 9, "qas": None}]}).encode(), None),
+])  # fmt: skip
+def test_records_are_proposed_where_every_record_has_the_inner_array(
+    folder: Path, raw: bytes, records: str | None
+) -> None:
+    (folder / "evals/nested.json").write_bytes(raw)
+    assert run_command(["init", "data/train/a.jsonl", "evals/nested.json"]) == 0
+    source = yaml.safe_load((folder / "evalspill.yaml").read_text())["checks"][0]["eval"]
+    assert source.get("records") == records
+    assert run_command(["check"]) == 0

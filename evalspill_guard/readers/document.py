@@ -223,7 +223,8 @@ class Document(RecordStream):
             if self.role == "train" and len(words("\n".join(self.select.leaves(beside)))) >= _LEAST_SEARCHED:
                 yield end, end, beside, walker.arrays
         else:
-            if named and self.role == "eval":
+            asked = {path.steps[:1] for path in map(parse_path, self.reading.fields or ())}
+            if self.role == "eval" and sum((Key(name),) in asked for name in named) > 1:
                 self._doubt = Unreadable(_SEVERAL, 1)
             self.format = "stream"
             yield at, end, value, 0

@@ -253,7 +253,7 @@ class _Torn:
             return Unreadable(_TORN, self.opened)
         if cells[-1].startswith('"') and cells[-1].count('"') % 2:
             self.opened, self.is_short = line, short
-        elif not (self.opened and short and '"' not in cells[0]):
+        elif not (self.opened and short and cells[0].count('"') % 2 == 0):
             self.opened = 0
         return None
 

@@ -19,7 +19,7 @@ from typing import Any
 from evalspill_guard.errors import Unreadable
 from evalspill_guard.fields import parse_path
 from evalspill_guard.model import DataFile, Reading, Record
-from evalspill_guard.paths import literal
+from evalspill_guard.paths import Key, literal
 from evalspill_guard.readers.arrowtypes import Ways, arrow, as_rows, below, check_sound, needed_leaves
 from evalspill_guard.readers.stream import RecordStream
 from evalspill_guard.streams import Source, file_size, footer, open_raw, open_source
@@ -93,6 +93,13 @@ class Columnar(RecordStream):
         self._own = io.BufferedReader(raw, 1 << 16)
         return self._own
 
+    def _see(self, schema: Any) -> None:
+        """Columns are there, whatever is in them; what lies inside of objects shows in the rows."""
+        there = {field.name for field in schema if not arrow().types.is_struct(field.type)}
+        for path, steps in [(path, parse_path(path).steps) for path in self.select.unmet]:
+            if literal(parse_path(path)) in there or (isinstance(steps[0], Key) and steps[0].name in there):
+                self.select.unmet.discard(path)
+
     def _ways(self, column: str) -> Ways:
         """How the paths go on below a column of the record."""
         if not self.paths:
@@ -162,6 +169,7 @@ class Parquet(Columnar):
         sizes = [facts.row_group(number).num_rows for number in range(facts.num_row_groups)]
         self.first_rows = list(accumulate(sizes, initial=0))
         self.columns = self._needed()
+        self._see(self.table.schema_arrow)
 
     def _needed(self) -> list[str] | None:
         kinds = self.table.schema_arrow
@@ -204,6 +212,7 @@ class Arrow(Columnar):
         self._data = self._random_access() if self._is_file else self.source.stream
         self.table = self._reader(None)
         fields = self.table.schema
+        self._see(fields)
         wanted = [
             number for number, field in enumerate(fields) if any(needed_leaves(field.type, self._ways(field.name)))
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from types import TracebackType
@@ -13,6 +14,7 @@ from evalspill_guard.streams import Source
 
 BOM = b"\xef\xbb\xbf"
 _ISO_2022 = b"\x1b$"
+_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype )?html", re.IGNORECASE | re.DOTALL)
 
 
 class RecordStream(ABC):
@@ -72,7 +74,7 @@ def not_utf8(raw: bytes, start: int) -> str:
 
 def is_page(raw: bytes) -> bool:
     """Whether bytes with which a file begins are those of an HTML page, as a server sends in the place of data."""
-    return raw.removeprefix(BOM).lstrip()[:20].lower().startswith((b"<!doctype html", b"<html"))
+    return _PAGE.match(raw.removeprefix(BOM)) is not None
 
 
 PAGE = "an HTML page instead of data, such as one that asks for a login; of text that is meant, set split"
