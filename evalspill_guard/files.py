@@ -31,11 +31,12 @@ def expand(
     base: Path,
     exclude: Collection[Path],
     excluded: Callable[[DataFile], None] = lambda _: None,
+    gone: Iterable[Absent] | None = None,
 ) -> tuple[list[DataFile], list[Problem]]:
     """The files that globs match, sorted by the bytes of their path, each file once; and what matches nothing.
 
-    `excluded` is told of each that would match if it were not one of `exclude`, or below it. Raises UsageError for an
-    address whose library is not installed.
+    `excluded` is told of each that would match if it were not one of `exclude`, or below it. `gone` is what the
+    repository lacks, where that is known already. Raises UsageError for an address whose library is not installed.
     """
     patterns = list(patterns)
     refused = [_matcher(one) for pattern in patterns if pattern.startswith("!") for one in _braces(shown(pattern[1:]))]
@@ -64,7 +65,8 @@ def expand(
         problems += missing + [Problem(_shown(path), None, fault) for path, fault in faults if fault]
         found.update((path, DataFile(_shown(path), str(base / path))) for path, fault in faults if not fault)
     problems += _told_apart_by_query(found.values())
-    problems += [Problem(_shown(one.path), None, one.what) for one in absent(base) if _would_hold(patterns, one, base)]
+    lacking = absent(base) if gone is None else gone
+    problems += [Problem(_shown(one.path), None, one.what) for one in lacking if _would_hold(patterns, one, base)]
     return _each_once(sorted(found.values(), key=lambda file: os.fsencode(file.path))), list(dict.fromkeys(problems))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evalspill_guard.cache import is_entry
+from evalspill_guard.checkout import Absent, absent
 from evalspill_guard.config import Check, Config, EvalSource, Source
 from evalspill_guard.errors import Unreadable, UsageError
 from evalspill_guard.evalset import EvalSet, field_table, read_eval_set, with_fields
@@ -39,11 +40,12 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
-    """This tool's own files, and the folders in which it writes; no glob matches either."""
+class _Place:
+    """This tool's own files, and the folders in which it writes; no glob matches either. `gone` is not there at all."""
 
     files: tuple[Path, ...]
     folders: tuple[Path, ...]
+    gone: tuple[Absent, ...]
 
 
 def load_checks(config: Config, baseline: Path, cache: Path | None, problems: list[Problem]) -> list[Loaded]:
@@ -67,13 +69,14 @@ def _with_overlap(one: Loaded, longest: int) -> Loaded:
     return replace(one, check=replace(one.check, train=train))
 
 
-def _own(config: Config, baseline: Path, cache: Path | None) -> _Own:
+def _own(config: Config, baseline: Path, cache: Path | None) -> _Place:
     files = [config.path, config.base / SCHEMA_NAME, config.base / config.baseline, baseline]
     folders = [config.base / name for name in (config.reports.dir, *config.other_reports)]
-    return _Own(tuple(path for path in files if not path.is_dir()), (*folders, *([cache] if cache else [])))
+    own = tuple(path for path in files if not path.is_dir())
+    return _Place(own, (*folders, *([cache] if cache else [])), tuple(absent(config.base)))
 
 
-def _load(check: Check, base: Path, own: _Own, first: int, problems: list[Problem]) -> Loaded:
+def _load(check: Check, base: Path, own: _Place, first: int, problems: list[Problem]) -> Loaded:
     train = _files(check.train, f"checks.{check.name}.train", base, own, problems)
     evals = _files(check.eval, f"checks.{check.name}.eval", base, own, problems)
     _refuse_shared(check.name, train, evals)
@@ -90,9 +93,9 @@ def _load(check: Check, base: Path, own: _Own, first: int, problems: list[Proble
     return Loaded(settled, train, rows, lengths, first, notes)
 
 
-def _files(source: Source, key: str, base: Path, own: _Own, problems: list[Problem]) -> list[DataFile]:
+def _files(source: Source, key: str, base: Path, own: _Place, problems: list[Problem]) -> list[DataFile]:
     excluded: list[DataFile] = []
-    files, missing = expand(source.files, base, (*own.files, *own.folders), excluded.append)
+    files, missing = expand(source.files, base, (*own.files, *own.folders), excluded.append, own.gone)
     problems.extend(missing)
     problems.extend(_hidden(excluded, own))
     problems.extend(_alike(files))
@@ -103,7 +106,7 @@ def _files(source: Source, key: str, base: Path, own: _Own, problems: list[Probl
     return files
 
 
-def _hidden(excluded: Sequence[DataFile], own: _Own) -> Iterator[Problem]:
+def _hidden(excluded: Sequence[DataFile], own: _Place) -> Iterator[Problem]:
     """Data in a folder in which this tool writes: it is not scanned there, which must not go unnoticed."""
     ours = {os.path.realpath(path) for path in own.files}
     for file in dict.fromkeys(excluded):
